@@ -17,10 +17,10 @@ namespace spidergen::emit {
 /// The bits of a cell of a field that holds the value.
 [[nodiscard]] std::uint64_t stored_bits(spec::Storage storage, double value);
 
-/// The struct of spider/storage.h that a kernel's template names.
+/// The struct of spider/values/storage.h that a kernel's template names.
 [[nodiscard]] std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan& plan);
 
-/// The struct of spider/cells.h for a storage.
+/// The struct of spider/values/cells.h for a storage.
 [[nodiscard]] std::string cells_struct(spec::Storage storage);
 
 /// What CUDA cores compute in for fields of this storage: C++'s type, its name in a spec, a literal of it,

@@ -21,7 +21,7 @@ namespace spidergen::plan {
 /// weights are even along all axes and reach one cell.
 [[nodiscard]] bool keeps_turned(const spec::StencilSpec& spec);
 /// And does the field end along an axis for them: are its faces such that not the input alone is turned
-/// round? As stepped_axis of runtime/device/spider/stepping.h.
+/// round? As stepped_axis of runtime/device/spider/steps/stepping.h.
 [[nodiscard]] bool ends_along(const spec::StencilSpec& spec, int axis);
 
 /// What the result of so many steps is multiplied with, so that weights that sum to `packed` add up to the

@@ -1,7 +1,7 @@
 /// An axis of a field, its faces, and how far steps look along it.
 #pragma once
 
-#include <spider/boundary.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
 
 #include <algorithm>

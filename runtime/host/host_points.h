@@ -1,7 +1,7 @@
-/// Points of fields in host memory (spider/point_access.h).
+/// Points of fields in host memory (spider/field/point_access.h).
 #pragma once
 
-#include <spider/point_access.h>
+#include <spider/field/point_access.h>
 
 #include <cstdint>
 

@@ -63,7 +63,8 @@ std::int32_t edge_rows(const StripGrid& grid, const Tiling& tiling, std::int64_t
       std::max<std::int64_t>(fewer, std::min(grid.inner_rows, least_groups(tiling))));
 }
 
-/// How many rows of the rest of inner strips a walk takes, as kernels do (share_of_rest of spider/field2d.h).
+/// How many rows of the rest of inner strips a walk takes, as kernels do (share_of_rest of
+/// spider/field/field2d.h).
 std::int64_t share_of_rest(std::int64_t rows, std::int64_t rest, std::int64_t lead) {
   const std::int64_t strips = 1 + rows / rest;
   const std::int64_t ahead = lead + 1;

@@ -10,6 +10,6 @@ cd "$1"
 test -s "$output/html/index.html"
 {
   cat runtime/Doxyfile
-  printf 'OUTPUT_DIRECTORY = "%s/device"\nINPUT = runtime/device/spider runtime/device/spider/kernels\n' "$output"
+  printf 'OUTPUT_DIRECTORY = "%s/device"\nINPUT = runtime/device/spider\nRECURSIVE = YES\n' "$output"
   printf 'WARN_IF_UNDOCUMENTED = NO\nPREDEFINED += "SPIDER_DEVICE=inline" "SPIDER_GLOBAL(a,b)=void"\n'
 } | doxygen -

@@ -14,7 +14,7 @@ is_first_in_its_source() {
 }
 
 # A header is included by a file, not compiled as one: #pragma once in a main file is a warning.
-for header in generator/*/*.h generator/*/*/*.h runtime/include/spider/*.{h,hpp} runtime/device/spider/{,kernels/}*.h runtime/src/*.h \
+for header in generator/*/*.h generator/*/*/*.h runtime/include/spider/*.{h,hpp} runtime/device/spider/{,*/}*.h runtime/src/*.h \
   runtime/emulator/*.h runtime/emulator/spider/*.h; do
   [[ $header == */instructions_cuda.h ]] || is_first_in_its_source "$header" || printf '%s\n' "$header"
 done |

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# A room of the generator includes itself and the rooms that it may look into, nothing else: check_rooms.sh GENERATOR
+# A room of the generator includes itself and the rooms that it may look into, nothing else, and a floor of the device headers
+# only itself and lower ones: check_rooms.sh GENERATOR DEVICE
 set -euo pipefail
 generator=$1
+device=$2
 
 # room: the other rooms that it may include
 rooms() {
@@ -16,6 +18,9 @@ output: diag
 cli: diag spec plan pack emit output
 END
 }
+
+# The floors of the device headers, the lowest first (runtime/device/spider/README.md). Kernels do not include each other.
+floors=(machine values field sums loads steps kernels)
 
 # room: the libraries that it alone includes, as a regular expression of the header's path
 libraries() {
@@ -48,6 +53,22 @@ for folder in "$generator"/*/; do
   compgen -G "$folder*.h" >/dev/null || compgen -G "$folder*.cpp" >/dev/null || continue
   if ! rooms | grep -q "^$(basename -- "$folder"):"; then
     printf 'the room %s has no place in the order\n' "$folder"
+    failures=$((failures + 1))
+  fi
+done
+lower=' '
+for floor in "${floors[@]}"; do
+  [[ $floor == kernels ]] || lower+="$floor "
+  while IFS= read -r included; do
+    [[ $lower == *" $included "* ]] && continue
+    in_sources -n "^#include <spider/$included/" "$device/$floor"
+    printf 'the floor %s must not include the floor %s\n' "$floor" "$included"
+    failures=$((failures + 1))
+  done < <(in_sources -ho '^#include <spider/[a-z_]+/' "$device/$floor" | sed 's,.*<spider/,,; s,/,,' | sort -u)
+done
+for folder in "$device"/*/; do
+  if [[ " ${floors[*]} " != *" $(basename -- "$folder") "* ]]; then
+    printf 'the floor %s has no place in the order\n' "$folder"
     failures=$((failures + 1))
   fi
 done

@@ -1,5 +1,5 @@
-#include <spider/boundary.h>
-#include <spider/stepping.h>
+#include <spider/field/boundary.h>
+#include <spider/steps/stepping.h>
 
 #include <gtest/gtest.h>
 

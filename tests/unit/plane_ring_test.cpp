@@ -1,5 +1,5 @@
 #include <spider/instructions_emulated.h>
-#include <spider/plane_ring.h>
+#include <spider/loads/plane_ring.h>
 
 #include <gtest/gtest.h>
 

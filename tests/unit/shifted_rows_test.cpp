@@ -1,4 +1,4 @@
-#include <spider/shifted_rows.h>
+#include <spider/loads/shifted_rows.h>
 
 #include <gtest/gtest.h>
 

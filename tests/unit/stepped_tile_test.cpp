@@ -1,4 +1,4 @@
-#include <spider/stepped_tile.h>
+#include <spider/steps/stepped_tile.h>
 
 #include <gtest/gtest.h>
 

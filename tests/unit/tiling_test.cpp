@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
-#include <spider/field2d.h>
-#include <spider/overlapping.h>
+#include <spider/field/field2d.h>
+#include <spider/field/overlapping.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
 #include <spider/instructions_emulated.h>
-#include <spider/vectors.h>
+#include <spider/values/vectors.h>
 
 #include <gtest/gtest.h>
 

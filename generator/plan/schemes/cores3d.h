@@ -44,7 +44,7 @@ struct Cores3d {
 [[nodiscard]] int core_cells_loaded(int rows_per_thread, const Contraction& contraction);
 
 /// Words in which a thread keeps where its cells at edges come from (EdgeTable in
-/// runtime/device/spider/plane_ring.h).
+/// runtime/device/spider/loads/plane_ring.h).
 [[nodiscard]] int core_edge_words(const Cores3d& ring, const Contraction& contraction);
 
 /// Bytes of shared memory of a block.

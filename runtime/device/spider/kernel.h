@@ -30,7 +30,7 @@ struct StripGrid {
 
 /// How a launch cuts a box into blocks of Tiling::tile_extent outputs (TilingKind::blocks and tiles), which
 /// walk along z where there is one. They count along x first, then y, then z; those that have a ring of
-/// planes in the order of spider/plane_ring.h.
+/// planes in the order of spider/loads/plane_ring.h.
 struct VolumeGrid {
   std::int32_t first_column;     ///< of the first block; as StripGrid::first_column
   std::int32_t across, down;     ///< blocks side by side along x, and along y from the box's first row
@@ -43,8 +43,8 @@ struct VolumeGrid {
 };
 
 /// How a launch cuts an axis into pieces of Tiling::tile_extent cells that overlap. Each stores what lies
-/// within its margins, or up to a face of the field at which it ends; spider/overlapping.h says where a piece
-/// lies.
+/// within its margins, or up to a face of the field at which it ends; spider/field/overlapping.h says where a
+/// piece lies.
 struct OverlappedAxis {
   std::int32_t count;        ///< of pieces
   std::int32_t first_start;  ///< the first cell of the first piece, which stores from the box's first cell on

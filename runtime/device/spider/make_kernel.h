@@ -2,11 +2,11 @@
 #pragma once
 
 #include <spider/abi.h>
-#include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/machine/instructions.h>
 
 #if defined(__CUDACC__)
-#include <spider/point_access.h>
+#include <spider/field/point_access.h>
 #endif
 
 #include <cstdint>

@@ -3,9 +3,9 @@
 /// runtime/host/sweep.cpp.
 #pragma once
 
-#include <spider/instructions.h>
 #include <spider/kernel.h>
-#include <spider/update.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/update.h>
 
 #include <cstddef>
 #include <cstdint>

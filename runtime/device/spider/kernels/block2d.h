@@ -6,8 +6,9 @@
 /// an input row are windows at the shifts, and the pair: of the outputs' own columns the inputs in two rows,
 /// pair_distance apart, the row and one before.
 ///
-/// A `Stencil` has, beside what spider/operands.h and spider/tile_window.h want, as static members:
-/// - Storage: of spider/storage.h, for cells of 16 bits;
+/// A `Stencil` has, beside what spider/sums/operands.h and spider/loads/tile_window.h want, as static
+/// members:
+/// - Storage: of spider/values/storage.h, for cells of 16 bits;
 /// - pairs_rows: does a product have outputs in two rows?
 /// - rows_in_flight: output rows, or pairs of them, whose sums are under way at once;
 /// - first_column, warp_window_vectors: of a warp's inputs, the first column and the vectors of 16 bytes;
@@ -18,16 +19,16 @@
 /// - result_scale: of sums.
 #pragma once
 
-#include <spider/beside_rims.h>
-#include <spider/boundary.h>
-#include <spider/epilogue.h>
-#include <spider/instructions.h>
+#include <spider/field/beside_rims.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/operands.h>
-#include <spider/shifted_rows.h>
-#include <spider/storage.h>
-#include <spider/tile_window.h>
-#include <spider/vectors.h>
+#include <spider/loads/shifted_rows.h>
+#include <spider/loads/tile_window.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/epilogue.h>
+#include <spider/sums/operands.h>
+#include <spider/values/storage.h>
+#include <spider/values/vectors.h>
 
 #include <cstdint>
 
@@ -156,7 +157,7 @@ struct Block2d {
     return barrier() + line_bytes + window_offset + row * window_row_bytes;
   }
 
-  /// The window, for spider/tile_window.h.
+  /// The window, for spider/loads/tile_window.h.
   struct WindowShape : Stencil {
     static constexpr int tile_rows = Form::tile_rows;
     static constexpr int warps = Form::tile_warps;

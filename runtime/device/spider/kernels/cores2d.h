@@ -3,22 +3,22 @@
 /// lanes' vectors lanes pass on. So the first and last lanes, whose neighbours would be in other warps, only
 /// pass on, and have no outputs.
 ///
-/// A `Stencil` has, as static members, what spider/tile_window.h wants of its taps and boundary, and
-/// - Cells: of spider/cells.h;
+/// A `Stencil` has, as static members, what spider/loads/tile_window.h wants of its taps and boundary, and
+/// - Cells: of spider/values/cells.h;
 /// - tap_count, taps: CoreTap, ascending in step and column;
 /// - tile_rows: output rows of a warp;
 /// - left_lanes, right_lanes: lanes without outputs;
 /// - warps_per_block, blocks_per_multiprocessor.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/cores.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/point_inputs.h>
-#include <spider/tile_window.h>
-#include <spider/words.h>
+#include <spider/loads/tile_window.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/cores.h>
+#include <spider/sums/point_inputs.h>
+#include <spider/values/cells.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 #include <utility>

@@ -3,9 +3,9 @@
 /// outputs along x, two of f64, in each of some rows, a warp 32 threads side by side, a block some warps side
 /// by side and one below the other.
 ///
-/// A `Stencil` has, as static members, what spider/plane_ring.h wants of the stencil and of rows of the ring,
-/// and
-/// - Cells: of spider/cells.h;
+/// A `Stencil` has, as static members, what spider/loads/plane_ring.h wants of the stencil and of rows of the
+/// ring, and
+/// - Cells: of spider/values/cells.h;
 /// - tap_count, taps: CoreTap, ascending in row, plane (its step) and column;
 /// - plane_low, plane_high, row_low, row_high: of the taps' offsets;
 /// - rows_per_thread, warps_across, warps_down, blocks_per_multiprocessor;
@@ -15,15 +15,15 @@
 /// - kept_groups_ahead, of KeepingPoints: its groups_ahead, at most the taps' planes less one.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/cores.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/plane_ring.h>
-#include <spider/point_inputs.h>
-#include <spider/point_queue.h>
-#include <spider/words.h>
+#include <spider/loads/plane_ring.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/cores.h>
+#include <spider/sums/point_inputs.h>
+#include <spider/sums/point_queue.h>
+#include <spider/values/cells.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 #include <type_traits>

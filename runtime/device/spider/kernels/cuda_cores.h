@@ -4,7 +4,7 @@
 /// every tap loads its inputs for itself, in any number of dimensions.
 ///
 /// A `Stencil` has, as static members:
-/// - Cells: of spider/cells.h;
+/// - Cells: of spider/values/cells.h;
 /// - dimensions; step_axis, row_axis: axes (z, y, x) that the kernel walks along and has rows along, of which
 /// those that
 ///   the stencil lacks have extent 1;
@@ -25,14 +25,14 @@
 /// - step_rules(), row_rules(), column_rules(): the boundary.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/cores.h>
-#include <spider/field2d.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
+#include <spider/field/field2d.h>
 #include <spider/kernel.h>
-#include <spider/point_inputs.h>
-#include <spider/vectors.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/cores.h>
+#include <spider/sums/point_inputs.h>
+#include <spider/values/cells.h>
+#include <spider/values/vectors.h>
 
 #include <cstdint>
 #include <type_traits>

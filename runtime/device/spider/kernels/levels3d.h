@@ -19,7 +19,7 @@
 /// Beyond faces that turn the field round these are turned round as well.
 ///
 /// A `Stencil` has, as static members:
-/// - Cells: of spider/cells.h;
+/// - Cells: of spider/values/cells.h;
 /// - rows of a warp, at least 2; warps_down, steps; ahead: planes requested ahead;
 /// - blocks_per_multiprocessor;
 /// - plane_low, plane_high, row_low, row_high, column_low, column_high: lowest and highest offset of a tap,
@@ -28,7 +28,7 @@
 ///   itself and those of its neighbours, which are 1 where the form is `cross`;
 /// - unit, last: after k steps cells are the field's over unit^k; results are multiplied with `last`, which
 ///   is unit^steps, or near it, so that all weights sum up rightly;
-/// - back: of a stencil with an update (spider/update.h), whose cells are in no unit: what its sums are
+/// - back: of a stencil with an update (spider/sums/update.h), whose cells are in no unit: what its sums are
 ///   multiplied with;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
 ///   None is `antisymmetric`, which is the constant 0 to such taps;
@@ -36,16 +36,16 @@
 ///   its neighbours keeps them: all sum to 1 over `unit`.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/point_inputs.h>
-#include <spider/point_queue.h>
-#include <spider/stepped_points.h>
-#include <spider/stepped_tile.h>
-#include <spider/stepping.h>
-#include <spider/update.h>
+#include <spider/machine/instructions.h>
+#include <spider/steps/stepped_points.h>
+#include <spider/steps/stepped_tile.h>
+#include <spider/steps/stepping.h>
+#include <spider/sums/point_inputs.h>
+#include <spider/sums/point_queue.h>
+#include <spider/sums/update.h>
+#include <spider/values/cells.h>
 
 #include <cstdint>
 #include <cstring>

@@ -14,8 +14,8 @@
 /// steps of a vector, along y of eight rows, half a group. Its chunks of rows then begin in the middle of
 /// groups, and the second half of a group waits for the next one. All are complete with the same group.
 ///
-/// A `Stencil` has, beside what spider/field2d.h wants, as static members:
-/// - Storage: of spider/storage.h, for cells of 16 bits;
+/// A `Stencil` has, beside what spider/field/field2d.h wants, as static members:
+/// - Storage: of spider/values/storage.h, for cells of 16 bits;
 /// - row_low, row_high: lowest and highest dy;
 /// - first_column: of the inputs of a tile, from its first output, a multiple of 8; chunks: of 16 of them;
 /// - row_chunks: groups of input rows that a group of outputs takes, the first of which begins with row_low;
@@ -30,16 +30,16 @@
 ///   ones.
 #pragma once
 
-#include <spider/added_by_constants.h>
-#include <spider/beside_rims.h>
-#include <spider/epilogue.h>
-#include <spider/field2d.h>
-#include <spider/instructions.h>
+#include <spider/field/beside_rims.h>
+#include <spider/field/field2d.h>
 #include <spider/kernel.h>
-#include <spider/row_groups.h>
-#include <spider/storage.h>
-#include <spider/update.h>
-#include <spider/vectors.h>
+#include <spider/loads/row_groups.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/added_by_constants.h>
+#include <spider/sums/epilogue.h>
+#include <spider/sums/update.h>
+#include <spider/values/storage.h>
+#include <spider/values/vectors.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -148,7 +148,7 @@ struct Lowrank2d {
   static constexpr int stage_row_bytes = tiles * tile_columns * element_bytes;
   static constexpr int stage_row_vectors = stage_row_bytes / vector_bytes;
   static constexpr int stage_bytes = group_rows * stage_row_bytes;
-  // As spider/row_groups.h has them.
+  // As spider/loads/row_groups.h has them.
   static constexpr bool keeps_piece = HasConstants<Stencil>::value;
   static constexpr int walk_bytes = Ring::ring_bytes + Stencil::warps_per_block * stage_bytes;
   static constexpr int shared_bytes = walk_bytes + bytes_of_piece(Stencil::warps_per_block);

@@ -9,8 +9,8 @@
 /// instruction cache: with eight rows a turn an H200 took half as long again. Several sums that an update
 /// takes are complete with the same row; those whose lists end before it move on without a product.
 ///
-/// A `Stencil` has, beside what spider/field2d.h wants, as static members:
-/// - Cells: of spider/cells.h, for cells of 4 or 8 bytes;
+/// A `Stencil` has, beside what spider/field/field2d.h wants, as static members:
+/// - Cells: of spider/values/cells.h, for cells of 4 or 8 bytes;
 /// - row_low, row_high: lowest and highest dy; highest_low, lowest_high: lowest and highest dx, the same of
 ///   all tap rows;
 /// - rank: pairs of lists; along_x[rank], along_y[rank]: their weights, ascending, of all offsets; of several
@@ -20,15 +20,15 @@
 /// - warps_per_block; group_rows, ring_groups; blocks_per_multiprocessor.
 #pragma once
 
-#include <spider/cells.h>
-#include <spider/cores.h>
-#include <spider/field2d.h>
-#include <spider/instructions.h>
+#include <spider/field/field2d.h>
 #include <spider/kernel.h>
-#include <spider/point_inputs.h>
-#include <spider/row_groups.h>
-#include <spider/update.h>
-#include <spider/words.h>
+#include <spider/loads/row_groups.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/cores.h>
+#include <spider/sums/point_inputs.h>
+#include <spider/sums/update.h>
+#include <spider/values/cells.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -82,7 +82,7 @@ struct Passes2d {
   using Strip = typename Ring::Strip;
   static constexpr int group_rows = Layout::group_rows;
   static constexpr int ring_groups = Layout::ring_groups;
-  static constexpr bool keeps_piece = false;  ///< as spider/row_groups.h has it
+  static constexpr bool keeps_piece = false;  ///< as spider/loads/row_groups.h has it
 
   /// The inputs around a lane's outputs, from column `window_low` on.
   static constexpr int window_low = floor_divide(x_low, outputs) * outputs;

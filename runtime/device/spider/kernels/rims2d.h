@@ -9,7 +9,7 @@
 /// Beyond the others it ends, and behind every step what taps find there is filled in.
 ///
 /// A `Stencil` has, as static members:
-/// - Cells: of spider/cells.h;
+/// - Cells: of spider/values/cells.h;
 /// - steps: time steps;
 /// - cells: numbers of a buffer, a multiple of 4;
 /// - warps of a block, blocks_per_multiprocessor, run;
@@ -18,14 +18,14 @@
 /// - row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 #pragma once
 
-#include <spider/beside_rims.h>
-#include <spider/boundary.h>
-#include <spider/boxes.h>
-#include <spider/cells.h>
-#include <spider/instructions.h>
+#include <spider/field/beside_rims.h>
+#include <spider/field/boundary.h>
+#include <spider/field/boxes.h>
 #include <spider/kernel.h>
-#include <spider/spans.h>
-#include <spider/stepping.h>
+#include <spider/machine/instructions.h>
+#include <spider/steps/stepping.h>
+#include <spider/values/cells.h>
+#include <spider/values/spans.h>
 
 #include <cstdint>
 
@@ -39,7 +39,8 @@ template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps * 32, Stencil::blocks_per_multiprocessor)
 sweep_rims2d(const BoxesArguments field) {
   device::wait_on_dependency();
-  device::launch_dependents();  // the sweep beside them (spider/beside_rims.h), which touches fields at once
+  device::launch_dependents();  // the sweep beside them (spider/field/beside_rims.h), which touches fields at
+                                // once
   const BoxOfBlock of = find_box(field);
   Rims2d<Stencil>::run_block(field, of.cut, of.block);
 }

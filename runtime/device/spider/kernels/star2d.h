@@ -8,9 +8,9 @@
 /// comb matrices of 16 inputs by 8 outputs, whole, two words a lane each: the inputs are chunks of 16
 /// columns, of which the first begins eight columns before the unit.
 ///
-/// A `Stencil` has, beside what spider/operands.h (the bands along y, with one word of metadata) and
-/// spider/tile_window.h want, as static members:
-/// - Storage: of spider/storage.h, for cells of 16 bits;
+/// A `Stencil` has, beside what spider/sums/operands.h (the bands along y, with one word of metadata) and
+/// spider/loads/tile_window.h want, as static members:
+/// - Storage: of spider/values/storage.h, for cells of 16 bits;
 /// - row_bands: bands along x, of each sum a term each;
 /// - comb_word(i, lane): their matrices, where word i of a lane is, i < row_bands * comb_words;
 /// - sum_of_operand(i), sum_of_row_band(i): whose an operand is, and a band along x;
@@ -18,15 +18,15 @@
 /// - result_scale: of sums.
 #pragma once
 
-#include <spider/beside_rims.h>
-#include <spider/boundary.h>
-#include <spider/epilogue.h>
-#include <spider/instructions.h>
+#include <spider/field/beside_rims.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/operands.h>
-#include <spider/shifted_rows.h>
-#include <spider/storage.h>
-#include <spider/tile_window.h>
+#include <spider/loads/shifted_rows.h>
+#include <spider/loads/tile_window.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/epilogue.h>
+#include <spider/sums/operands.h>
+#include <spider/values/storage.h>
 
 #include <cstdint>
 
@@ -149,7 +149,7 @@ struct Star2d {
     return line_bytes + window_offset + row * window_row_bytes + band_row / unit_rows * bank_shift;
   }
 
-  /// The window, for spider/tile_window.h.
+  /// The window, for spider/loads/tile_window.h.
   struct WindowShape : Stencil {
     static constexpr int tile_rows = Form::tile_rows;
     static constexpr int warps = Stencil::warps_per_block;

@@ -7,25 +7,25 @@
 /// Their places are found before the first step: registers that a step takes for it are taken by all strips.
 ///
 /// A `Stencil` has, as static members:
-/// - Cells: of spider/cells.h;
+/// - Cells: of spider/values/cells.h;
 /// - columns of a lane, steps of a sweep, warps of a block;
 /// - column_low, column_high: lowest and highest offset of a tap, at most and at least 0;
 /// - weight(dx), of several sums sum_count and weight(sum, dx); last: what results are multiplied with, so
 /// that all weights sum up rightly;
 /// - column_rules(): the boundary; values are numbers, whatever the cells are.
-/// Where it is Updated (spider/update.h), each step's sums become what the update makes of them; further
+/// Where it is Updated (spider/sums/update.h), each step's sums become what the update makes of them; further
 /// fields wait in registers. Then `last` is 1. Where it reads `previous`, strips have two rows, and both are
 /// stored.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/stepped_points.h>
-#include <spider/stepping.h>
-#include <spider/update.h>
-#include <spider/words.h>
+#include <spider/machine/instructions.h>
+#include <spider/steps/stepped_points.h>
+#include <spider/steps/stepping.h>
+#include <spider/sums/update.h>
+#include <spider/values/cells.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 #include <type_traits>

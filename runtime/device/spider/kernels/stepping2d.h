@@ -18,7 +18,7 @@
 /// warp is near one the block runs code that does so.
 ///
 /// A `Stencil` has, as static members:
-/// - Cells: of spider/cells.h;
+/// - Cells: of spider/values/cells.h;
 /// - columns of a lane, steps of a warp, last_steps of the last one, warps of a block,
 ///   blocks_per_multiprocessor;
 /// - batch: rows between two barriers; ahead: batches requested ahead; unrolled: a batch's rows are in the
@@ -32,24 +32,24 @@
 ///   rightly;
 /// - row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 ///
-/// Where it is Updated (spider/update.h), every complete sum becomes what the update makes of it before it is
-/// a row of the next step. Then cells are never over a unit, sums are; back and last are 1. What an update
-/// reads of further fields waits in registers from the first to the last step of a warp. Where it reads
-/// `previous`, of RowForm::window, a row y comes and goes with row y - radius_y of the step before, which is
-/// what the next step's results read, and of the last step with row y itself, which is stored, too.
+/// Where it is Updated (spider/sums/update.h), every complete sum becomes what the update makes of it before
+/// it is a row of the next step. Then cells are never over a unit, sums are; back and last are 1. What an
+/// update reads of further fields waits in registers from the first to the last step of a warp. Where it
+/// reads `previous`, of RowForm::window, a row y comes and goes with row y - radius_y of the step before,
+/// which is what the next step's results read, and of the last step with row y itself, which is stored, too.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
+#include <spider/field/overlapping.h>
 #include <spider/kernel.h>
-#include <spider/overlapping.h>
-#include <spider/spans.h>
-#include <spider/stepped_points.h>
-#include <spider/stepping.h>
-#include <spider/update.h>
-#include <spider/vectors.h>
-#include <spider/words.h>
+#include <spider/machine/instructions.h>
+#include <spider/steps/stepped_points.h>
+#include <spider/steps/stepping.h>
+#include <spider/sums/update.h>
+#include <spider/values/cells.h>
+#include <spider/values/spans.h>
+#include <spider/values/vectors.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 #include <type_traits>

@@ -18,7 +18,7 @@
 /// added with the weights of all cells that the rules take from them.
 ///
 /// A `Stencil` has, as static members:
-/// - Cells: of spider/cells.h;
+/// - Cells: of spider/values/cells.h;
 /// - rows of a lane, warps_down, steps; blocks_per_multiprocessor;
 /// - ahead: planes requested ahead, at least 2;
 /// - plane_low, plane_high, row_low, row_high, column_low, column_high: lowest and highest offset of a tap,
@@ -30,22 +30,22 @@
 /// multiplied with, so that all weights sum up rightly;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 ///
-/// Where it is Updated (spider/update.h), complete rows become what the update makes of them before they are
-/// handed on; the planes of u that it replaces wait in registers. Then `last` is 1. Where it reads
+/// Where it is Updated (spider/sums/update.h), complete rows become what the update makes of them before they
+/// are handed on; the planes of u that it replaces wait in registers. Then `last` is 1. Where it reads
 /// `previous`, the first step finds it at the point, like a field. For the others planes stay in shared
 /// memory until the step behind the one that is given them has completed them, and so u need not wait in
 /// registers. The last step stores its u, too.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/stepped_points.h>
-#include <spider/stepped_tile.h>
-#include <spider/stepping.h>
-#include <spider/update.h>
-#include <spider/words.h>
+#include <spider/machine/instructions.h>
+#include <spider/steps/stepped_points.h>
+#include <spider/steps/stepped_tile.h>
+#include <spider/steps/stepping.h>
+#include <spider/sums/update.h>
+#include <spider/values/cells.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 #include <type_traits>

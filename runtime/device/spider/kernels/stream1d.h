@@ -2,8 +2,8 @@
 /// walks nowhere. Inputs go from memory into registers, or through a window in shared memory, where warps
 /// that meet an edge or a row that does not start on 16 bytes gather them.
 ///
-/// A `Stencil` has, beside what spider/operands.h wants, as static members:
-/// - Storage: of spider/storage.h;
+/// A `Stencil` has, beside what spider/sums/operands.h wants, as static members:
+/// - Storage: of spider/values/storage.h;
 /// - dimensions: 1 where there is one row;
 /// - lowest_tap, highest_tap: lowest and highest dx;
 /// - tiles: of a strip; warps_per_block, blocks_per_multiprocessor;
@@ -18,15 +18,15 @@
 /// face; number(i), where the one far from both faces comes behind the low ones.
 #pragma once
 
-#include <spider/added_by_constants.h>
-#include <spider/boundary.h>
-#include <spider/epilogue.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/operands.h>
-#include <spider/spans.h>
-#include <spider/storage.h>
-#include <spider/vectors.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/added_by_constants.h>
+#include <spider/sums/epilogue.h>
+#include <spider/sums/operands.h>
+#include <spider/values/spans.h>
+#include <spider/values/storage.h>
+#include <spider/values/vectors.h>
 
 #include <cstdint>
 

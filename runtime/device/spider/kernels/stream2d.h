@@ -1,8 +1,8 @@
 /// 2D stencils with many products, and f32 fields: a warp walks down a strip of tiles. Input rows wait in a
 /// ring in shared memory; the sums of all output rows that an input row is read for are in flight together.
 ///
-/// A `Stencil` has, beside what spider/field2d.h and spider/operands.h want, as static members:
-/// - Storage: of spider/storage.h;
+/// A `Stencil` has, beside what spider/field/field2d.h and spider/sums/operands.h want, as static members:
+/// - Storage: of spider/values/storage.h;
 /// - row_low, row_high: lowest and highest dy; gapless: is there a tap row for each between them?
 /// - rows_in_flight: output rows whose sums are under way at once;
 /// - tiles: of a strip, side by side; warps_per_block, blocks_per_multiprocessor; preferred_rows: of a walk;
@@ -20,14 +20,14 @@
 /// inputs.
 #pragma once
 
-#include <spider/beside_rims.h>
-#include <spider/epilogue.h>
-#include <spider/field2d.h>
-#include <spider/instructions.h>
+#include <spider/field/beside_rims.h>
+#include <spider/field/field2d.h>
 #include <spider/kernel.h>
-#include <spider/operands.h>
-#include <spider/storage.h>
-#include <spider/vectors.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/epilogue.h>
+#include <spider/sums/operands.h>
+#include <spider/values/storage.h>
+#include <spider/values/vectors.h>
 
 #include <cstdint>
 

@@ -3,7 +3,8 @@
 /// input plane adds to are in registers. A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along
 /// x in both of two rows.
 ///
-/// A `Stencil` has, as static members, what spider/plane_ring.h wants of the stencil and of its ring, and
+/// A `Stencil` has, as static members, what spider/loads/plane_ring.h wants of the stencil and of its ring,
+/// and
 /// - plane_low, plane_high, row_low, row_high: of the taps' offsets;
 /// - pairs_rows: products of two rows;
 /// - rows_per_warp, warps_per_block, blocks_per_multiprocessor; preferred_planes: output planes of a walk;
@@ -12,22 +13,22 @@
 /// - unrolled_planes: a multiple of planes_in_flight, so that each accumulator keeps its registers, or 1,
 /// where they move;
 /// - source_count, source(i), product_count, product(i): PlaneSource and PlaneProduct;
-/// - operands_in_registers: or in shared memory, behind the ring; the tables of spider/operands.h;
+/// - operands_in_registers: or in shared memory, behind the ring; the tables of spider/sums/operands.h;
 /// - result_scale: what undoes the weights' scaling;
 /// - where constants beyond faces add to sums, Constants: low_planes, high_planes, low_rows, high_rows,
 /// low_columns, high_columns, how many are near a face; number(i) of a table of planes of rows, of which the
 /// one far from both faces comes behind the low ones.
 #pragma once
 
-#include <spider/added_by_constants.h>
-#include <spider/boundary.h>
-#include <spider/epilogue.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/operands.h>
-#include <spider/plane_ring.h>
-#include <spider/shifted_rows.h>
-#include <spider/storage.h>
+#include <spider/loads/plane_ring.h>
+#include <spider/loads/shifted_rows.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/added_by_constants.h>
+#include <spider/sums/epilogue.h>
+#include <spider/sums/operands.h>
+#include <spider/values/storage.h>
 
 #include <cstdint>
 

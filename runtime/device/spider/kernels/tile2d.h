@@ -2,24 +2,25 @@
 /// input rows of it at once. They wait in registers; what is no whole vector of memory, in tiles at edges,
 /// goes through shared memory.
 ///
-/// A `Stencil` has, beside what spider/operands.h and spider/tile_window.h want, as static members:
-/// - Storage: of spider/storage.h, for cells of 16 bits;
+/// A `Stencil` has, beside what spider/sums/operands.h and spider/loads/tile_window.h want, as static
+/// members:
+/// - Storage: of spider/values/storage.h, for cells of 16 bits;
 /// - first_column, window_vectors: of a tile's inputs, the first column and the vectors of 16 bytes in a row;
 /// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from the first;
 /// - product_count, product(i): RowProducts; the input row that is `row` above an output row's lowest;
 /// - result_scale: of sums.
 #pragma once
 
-#include <spider/beside_rims.h>
-#include <spider/boundary.h>
-#include <spider/epilogue.h>
-#include <spider/instructions.h>
+#include <spider/field/beside_rims.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/operands.h>
-#include <spider/shifted_rows.h>
-#include <spider/storage.h>
-#include <spider/tile_window.h>
-#include <spider/vectors.h>
+#include <spider/loads/shifted_rows.h>
+#include <spider/loads/tile_window.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/epilogue.h>
+#include <spider/sums/operands.h>
+#include <spider/values/storage.h>
+#include <spider/values/vectors.h>
 
 #include <cstdint>
 
@@ -95,7 +96,7 @@ struct Tile2d {
     return device::warp_index() * window_bytes + row * window_row_bytes;
   }
 
-  /// The window, for spider/tile_window.h.
+  /// The window, for spider/loads/tile_window.h.
   struct WindowShape : Stencil {
     static constexpr int tile_rows = Form::tile_rows;
     static constexpr int warps = 1;

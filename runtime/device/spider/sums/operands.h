@@ -6,7 +6,7 @@
 ///   a lane.
 #pragma once
 
-#include <spider/instructions.h>
+#include <spider/machine/instructions.h>
 
 #include <cstdint>
 

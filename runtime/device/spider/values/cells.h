@@ -2,8 +2,8 @@
 /// same members; a template names its own `Cells`.
 #pragma once
 
-#include <spider/instructions.h>
-#include <spider/words.h>
+#include <spider/machine/instructions.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 

@@ -1,8 +1,8 @@
 /// Which of several boxes of a launch a block has.
 #pragma once
 
-#include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/machine/instructions.h>
 
 #include <cstdint>
 

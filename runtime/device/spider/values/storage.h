@@ -3,8 +3,8 @@
 /// (epilogue.h).
 #pragma once
 
-#include <spider/cells.h>
-#include <spider/instructions.h>
+#include <spider/machine/instructions.h>
+#include <spider/values/cells.h>
 
 #include <cstdint>
 

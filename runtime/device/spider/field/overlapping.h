@@ -1,9 +1,9 @@
 /// Where the blocks of a launch lie that overlap (TilingKind::overlapping).
 #pragma once
 
-#include <spider/instructions.h>
 #include <spider/kernel.h>
-#include <spider/spans.h>
+#include <spider/machine/instructions.h>
+#include <spider/values/spans.h>
 
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 /// Spans of an axis, and what of them is whole vectors of memory.
 #pragma once
 
-#include <spider/instructions.h>
+#include <spider/machine/instructions.h>
 
 #include <cstdint>
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #if defined(__CUDACC__)
-#include <spider/instructions_cuda.h>
+#include <spider/machine/instructions_cuda.h>
 #elif defined(SPIDER_HOST)
 #include <spider/instructions_host.h>
 #else

@@ -7,10 +7,10 @@
 /// - column_reach_low, column_reach_high: lowest dx, at most 0; highest, at least 0.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/spans.h>
+#include <spider/machine/instructions.h>
+#include <spider/values/spans.h>
 
 #include <cstdint>
 

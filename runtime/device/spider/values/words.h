@@ -1,7 +1,7 @@
 /// Words of registers that hold cells.
 #pragma once
 
-#include <spider/instructions.h>
+#include <spider/machine/instructions.h>
 
 #include <cstdint>
 #include <type_traits>

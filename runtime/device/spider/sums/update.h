@@ -9,8 +9,8 @@
 /// A stencil has an update where it is Updated by one.
 #pragma once
 
-#include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/machine/instructions.h>
 
 #include <math.h>  // the functions of expressions, as C names them
 
@@ -20,7 +20,7 @@
 namespace spider {
 inline namespace device_3 {
 
-// Of spider/cells.h.
+// Of spider/values/cells.h.
 struct F16Cells;
 struct Bf16Cells;
 struct F32Cells;

@@ -1,13 +1,13 @@
 /// From sums to fields: scales a lane's four sums of a tile, adds old values, updates, rounds, clips and
-/// stores, to where Storage::output_offset (spider/storage.h) says, from `to` on.
+/// stores, to where Storage::output_offset (spider/values/storage.h) says, from `to` on.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/point_inputs.h>
-#include <spider/spans.h>
-#include <spider/update.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/point_inputs.h>
+#include <spider/sums/update.h>
+#include <spider/values/spans.h>
 
 #include <cstdint>
 

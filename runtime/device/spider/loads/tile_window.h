@@ -3,20 +3,20 @@
 /// the window a kernel finds every cell that its taps reach, and zeros for cells that none reaches.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/field2d.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
+#include <spider/field/field2d.h>
 #include <spider/kernel.h>
-#include <spider/shifted_rows.h>
-#include <spider/update.h>
-#include <spider/vectors.h>
+#include <spider/loads/shifted_rows.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/update.h>
+#include <spider/values/vectors.h>
 
 #include <cstdint>
 
 namespace spider {
 inline namespace device_3 {
 
-/// A tile of a sweep: what is computed, and of which field. `Storage` is of spider/storage.h.
+/// A tile of a sweep: what is computed, and of which field. `Storage` is of spider/values/storage.h.
 template <class Storage>
 struct FieldTile : Field2d<typename Storage::Element> {
   std::int32_t row, column;  ///< y and x of the tile's first output
@@ -87,9 +87,9 @@ SPIDER_DEVICE BlockPlace find_block_from_lowest(const VolumeGrid& grid) {
 
 /// The window of a tile. Rows of the window count from that of the lowest tap of the tile's first output,
 /// columns from Shape::first_column of the tile; x and y are those of the field. The warps of a tile come to
-/// every function that waits (sync) together. `Shape` has, beside what spider/field2d.h wants, as static
-/// members:
-/// - Storage: of spider/storage.h, for cells of 16 bits;
+/// every function that waits (sync) together. `Shape` has, beside what spider/field/field2d.h wants, as
+/// static members:
+/// - Storage: of spider/values/storage.h, for cells of 16 bits;
 /// - tile_rows: output rows;
 /// - warps, warp(): how many share the tile, all of the block or one, and which of them this is;
 /// - row_low, row_high: lowest and highest dy;

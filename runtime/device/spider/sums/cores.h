@@ -1,10 +1,10 @@
 /// What the kernels on CUDA cores share: taps whose weights are constants of the code, and rows of results.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/instructions.h>
-#include <spider/update.h>
-#include <spider/words.h>
+#include <spider/field/boundary.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/update.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 #include <type_traits>

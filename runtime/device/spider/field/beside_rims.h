@@ -6,7 +6,7 @@
 /// 170.9 us on an H100 with rims behind them, and 163.4 so; 155.2 without any.
 #pragma once
 
-#include <spider/instructions.h>
+#include <spider/machine/instructions.h>
 
 #include <type_traits>
 

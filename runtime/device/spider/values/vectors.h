@@ -1,8 +1,8 @@
 /// Vectors of 16 bytes in registers.
 #pragma once
 
-#include <spider/instructions.h>
-#include <spider/words.h>
+#include <spider/machine/instructions.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 

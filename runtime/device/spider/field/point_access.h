@@ -2,11 +2,11 @@
 /// thread's, which adds what it gets in the caller's order: the bits are the same on every run and back end.
 #pragma once
 
-#include <spider/instructions.h>
 #include <spider/kernel.h>
+#include <spider/machine/instructions.h>
 
 #if defined(__CUDACC__)
-#include <spider/cells.h>
+#include <spider/values/cells.h>
 #endif
 
 #include <cstdint>
@@ -50,7 +50,7 @@ SPIDER_DEVICE void access_point(const PointArguments& points, std::int64_t index
 
 #if defined(__CUDACC__)
 
-/// Single cells of a storage of spider/cells.h.
+/// Single cells of a storage of spider/values/cells.h.
 template <class Cells>
 struct SingleCells {
   using Element = typename Cells::Element;

@@ -1,22 +1,22 @@
 /// The inputs of a strip of a 2D field that the warps of a block walk down together: groups of rows, which
 /// asynchronous copies bring into a ring in shared memory, some groups ahead.
 ///
-/// A `Stencil` has what spider/field2d.h wants, and row_low, row_high: lowest and highest dy; first_column:
-/// of the inputs, from a strip's first output, which begins a vector.
-/// A `Layout` has, as static members,
-/// - Cells: of spider/cells.h, or a Storage;
+/// A `Stencil` has what spider/field/field2d.h wants, and row_low, row_high: lowest and highest dy;
+/// first_column: of the inputs, from a strip's first output, which begins a vector. A `Layout` has, as static
+/// members,
+/// - Cells: of spider/values/cells.h, or a Storage;
 /// - group_rows, ring_groups; lead_groups: groups of inputs that a walk takes beside those of its outputs;
 /// - warps: of the block; strip_outputs, window_columns: of a strip, and of its inputs;
 /// - exchanges_sectors: of each row by its number, so that four rows lie in different banks;
 /// - starts: of the field's rows.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/field2d.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
+#include <spider/field/field2d.h>
 #include <spider/kernel.h>
-#include <spider/vectors.h>
-#include <spider/words.h>
+#include <spider/machine/instructions.h>
+#include <spider/values/vectors.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 

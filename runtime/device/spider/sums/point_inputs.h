@@ -1,11 +1,11 @@
 /// What updates read at points, and the results of a lane's neighbouring points.
 #pragma once
 
-#include <spider/cells.h>
-#include <spider/instructions.h>
 #include <spider/kernel.h>
-#include <spider/update.h>
-#include <spider/words.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/update.h>
+#include <spider/values/cells.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 

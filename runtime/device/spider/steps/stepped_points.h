@@ -1,15 +1,15 @@
-/// What the updates of stepped fields (spider/stepping.h) read at points: further fields, which stay as they
-/// are over the steps of a sweep. Beyond `halo` and `periodic` faces points are stepped, too: there fields
-/// are read in the halo that the caller keeps, or from the other end.
+/// What the updates of stepped fields (spider/steps/stepping.h) read at points: further fields, which stay as
+/// they are over the steps of a sweep. Beyond `halo` and `periodic` faces points are stepped, too: there
+/// fields are read in the halo that the caller keeps, or from the other end.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/point_inputs.h>
-#include <spider/spans.h>
-#include <spider/stepping.h>
-#include <spider/update.h>
+#include <spider/machine/instructions.h>
+#include <spider/steps/stepping.h>
+#include <spider/sums/point_inputs.h>
+#include <spider/sums/update.h>
+#include <spider/values/spans.h>
 
 #include <cstdint>
 #include <type_traits>

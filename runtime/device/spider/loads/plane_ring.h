@@ -3,10 +3,10 @@
 /// are dealt with here: in the ring a kernel finds every cell that its taps reach.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/vectors.h>
+#include <spider/machine/instructions.h>
+#include <spider/values/vectors.h>
 
 #include <cstdint>
 

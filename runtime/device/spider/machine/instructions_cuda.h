@@ -215,7 +215,7 @@ SPIDER_DEVICE void wait_on_dependency() {
 }
 
 /// griddepcontrol.launch_dependents: the launch behind this one may start once all blocks have said so or are
-/// done. It waits before it touches fields, or is a sweep beside rims (spider/beside_rims.h).
+/// done. It waits before it touches fields, or is a sweep beside rims (spider/field/beside_rims.h).
 SPIDER_DEVICE void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");

@@ -2,7 +2,7 @@
 /// that is far from both, and those near the high face, along each axis.
 #pragma once
 
-#include <spider/instructions.h>
+#include <spider/machine/instructions.h>
 
 #include <cstdint>
 #include <type_traits>

@@ -3,12 +3,12 @@
 /// and the rule says at every step what taps find there.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/instructions.h>
-#include <spider/spans.h>
-#include <spider/update.h>
-#include <spider/words.h>
+#include <spider/field/boundary.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/update.h>
+#include <spider/values/cells.h>
+#include <spider/values/spans.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 #include <type_traits>

@@ -4,13 +4,13 @@
 /// and are not stored.
 #pragma once
 
-#include <spider/boundary.h>
-#include <spider/cells.h>
-#include <spider/instructions.h>
+#include <spider/field/boundary.h>
 #include <spider/kernel.h>
-#include <spider/stepping.h>
-#include <spider/vectors.h>
-#include <spider/words.h>
+#include <spider/machine/instructions.h>
+#include <spider/steps/stepping.h>
+#include <spider/values/cells.h>
+#include <spider/values/vectors.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 

@@ -1,10 +1,10 @@
 /// Boundary rules as index maps. Templates fetch through them where a strip leaves the field, and only there.
 #pragma once
 
-#include <spider/instructions.h>
 #include <spider/kernel.h>
-#include <spider/spans.h>
-#include <spider/words.h>
+#include <spider/machine/instructions.h>
+#include <spider/values/spans.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 #include <type_traits>

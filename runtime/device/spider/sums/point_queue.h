@@ -2,11 +2,11 @@
 /// copies ahead, and finds there when its sums are complete.
 #pragma once
 
-#include <spider/instructions.h>
 #include <spider/kernel.h>
-#include <spider/point_inputs.h>
-#include <spider/update.h>
-#include <spider/words.h>
+#include <spider/machine/instructions.h>
+#include <spider/sums/point_inputs.h>
+#include <spider/sums/update.h>
+#include <spider/values/words.h>
 
 #include <cstdint>
 

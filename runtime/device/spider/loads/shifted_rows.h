@@ -1,9 +1,9 @@
 /// Rows of 16-bit cells that do not begin with a vector of 16 bytes of memory.
 #pragma once
 
-#include <spider/instructions.h>
-#include <spider/spans.h>
-#include <spider/vectors.h>
+#include <spider/machine/instructions.h>
+#include <spider/values/spans.h>
+#include <spider/values/vectors.h>
 
 #include <cstdint>
 

@@ -53,7 +53,7 @@ target_link_libraries(app part)
 END
 expect 0 options "Generating done" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)
-spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS -D a=1 --engine cuda --length=16)
+spider_add_stencil(app SPECS ${specs}/blur.yaml BACKEND emulated OPTIONS -D a=1 --engine cuda --axes=yx)
 END
 expect 0 two_kernels_of_a_spec "Generating done" "C CXX" <<'END'
 find_package(SpiderGen CONFIG REQUIRED)

@@ -14,9 +14,9 @@ is_first_in_its_source() {
 }
 
 # A header is included by a file, not compiled as one: #pragma once in a main file is a warning.
-for header in generator/*/*.h generator/*/*/*.h runtime/include/spider/*.{h,hpp} runtime/device/spider/{,*/}*.h runtime/src/*.h \
+for header in generator/*/*.h generator/*/*/*.h runtime/include/spider/*.{h,hpp} runtime/device/spider/{,*/,*/*/}*.h runtime/src/*.h \
   runtime/emulator/*.h runtime/emulator/spider/*.h; do
-  [[ $header == */instructions_cuda.h ]] || is_first_in_its_source "$header" || printf '%s\n' "$header"
+  [[ $header == */instructions_cuda.h || $header == */machine/cuda/* ]] || is_first_in_its_source "$header" || printf '%s\n' "$header"
 done |
   xargs -P "$(nproc)" -I '{}' "$compiler" -std=c++20 "${warnings[@]}" "${include[@]}" -include '{}' -x c++ /dev/null
 for header in spider.h memory.h points.h; do

@@ -1,0 +1,95 @@
+/// What is waited for: asynchronous and bulk copies, and launches ahead on the stream.
+#pragma once
+
+#include <spider/machine/cuda/memory.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_3 {
+namespace device {
+
+/// griddepcontrol.wait (9.7.13.13): until what the launch depends on is complete and its writes are visible.
+/// Devices that cannot start a launch early have nothing to wait for.
+SPIDER_DEVICE void wait_on_dependency() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// griddepcontrol.launch_dependents: the launch behind this one may start once all blocks have said so or are
+/// done. It waits before it touches fields, or is a sweep beside rims (spider/field/beside_rims.h).
+SPIDER_DEVICE void launch_dependents() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+/// cp.async.commit_group: closes this lane's group of copies, which may be empty.
+SPIDER_DEVICE void copy_async_commit() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/// cp.async.wait_group: waits until at most `pending` of this lane's latest groups are unfinished.
+template <int pending>
+SPIDER_DEVICE void copy_async_wait() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+/// Are there bulk copies, which begin with sm_90? Elsewhere the functions of them do nothing.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+inline constexpr bool has_bulk_copies = false;
+#else
+inline constexpr bool has_bulk_copies = true;
+#endif
+
+/// mbarrier.init and mbarrier.arrive.expect_tx (9.7.13.15): all lanes of a warp come here, whose first one
+/// prepares the 8 bytes at `barrier`, a multiple of 8, for bulk copies of `bytes` together, before any of
+/// them starts. A warp barrier stands between the two: compute-sanitizer's racecheck takes the first, which
+/// ptxas makes an instruction of the whole warp, for one of each lane.
+SPIDER_DEVICE void begin_bulk_copies(Shared barrier, std::uint32_t bytes) {
+  if constexpr (has_bulk_copies) {
+    const bool prepares = lane_index() == 0;
+    if (prepares) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    sync_warp();
+    if (prepares) {
+      asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)),
+                   "r"(bytes)
+                   : "memory");
+    }
+  }
+}
+
+/// cp.async.bulk.shared::cluster.global (9.7.9.25.4.1): both addresses and `bytes` are multiples of 16. The
+/// data is there for a thread after its wait_for_bulk_copies.
+SPIDER_DEVICE void copy_bulk_async(Shared to, const void* from, std::uint32_t bytes, Shared barrier) {
+  if constexpr (has_bulk_copies) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+            shared_address(to)),
+        "l"(from), "r"(bytes), "r"(shared_address(barrier))
+        : "memory");
+  }
+}
+
+/// mbarrier.try_wait.parity (9.7.13.15.16): until all bytes of the barrier's copies have arrived. The thread
+/// knows of the barrier by a sync_block behind begin_bulk_copies.
+SPIDER_DEVICE void wait_for_bulk_copies(Shared barrier) {
+  if constexpr (has_bulk_copies) {
+    asm volatile(
+        "{\n"
+        ".reg .pred arrived;\n"
+        "again:\n"
+        "mbarrier.try_wait.parity.shared::cta.b64 arrived, [%0], 0;\n"
+        "@!arrived bra again;\n"
+        "}" ::"r"(shared_address(barrier))
+        : "memory");
+  }
+}
+
+}  // namespace device
+}  // namespace device_3
+}  // namespace spider

@@ -1,0 +1,75 @@
+/// Lanes, warps and blocks: who they are, how they meet, what they exchange; and the words of this machine.
+#pragma once
+
+#include <cstdint>
+
+#define SPIDER_DEVICE __device__ __forceinline__
+#define SPIDER_DEVICE_APART static __device__ __noinline__
+#define SPIDER_GLOBAL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
+/// Before a kernel's argument: functions apart may take references to it, and nobody copies it.
+#define SPIDER_GRID_CONSTANT __grid_constant__
+#define SPIDER_TABLE static __device__ const
+/// A function's own table: unrolled loops leave nothing of it. Were it not static, the compiler would build
+/// it anew for every use, and take up to five times as long.
+#define SPIDER_CONSTANTS static constexpr
+#define SPIDER_UNROLL _Pragma("unroll")
+#define SPIDER_NO_UNROLL _Pragma("unroll 1")
+/// Behind a lambda's parameters: each of its calls has its own code.
+#define SPIDER_INLINED __attribute__((always_inline))
+
+namespace spider {
+inline namespace device_3 {
+namespace device {
+
+/// Which machine this header is of.
+inline constexpr int backend = SPIDER_BACKEND_CUDA;
+
+/// Four 32-bit registers; 16 bytes in memory, on a multiple of 16.
+struct alignas(16) Vector {
+  std::uint32_t word[4];
+};
+
+/// Two 32-bit registers; 8 bytes in memory, on a multiple of 8.
+struct alignas(8) Pair {
+  std::uint32_t word[2];
+};
+
+/// A byte offset in the block's shared memory.
+using Shared = std::uint32_t;
+
+SPIDER_DEVICE int lane_index() {
+  return static_cast<int>(threadIdx.x % 32);
+}
+SPIDER_DEVICE int warp_index() {
+  return static_cast<int>(threadIdx.x / 32);
+}
+SPIDER_DEVICE int block_index() {
+  return static_cast<int>(blockIdx.x);
+}
+
+SPIDER_DEVICE void sync_warp() {
+  __syncwarp();
+}
+SPIDER_DEVICE void sync_block() {
+  __syncthreads();
+}
+/// redux.sync.max.u32 and .min.u32 (9.7.13.6): the largest or smallest that any lane of the warp brings.
+SPIDER_DEVICE std::uint32_t largest_in_warp(std::uint32_t value) {
+  return __reduce_max_sync(0xffffffffU, value);
+}
+SPIDER_DEVICE std::uint32_t smallest_in_warp(std::uint32_t value) {
+  return __reduce_min_sync(0xffffffffU, value);
+}
+
+/// shfl.sync.idx.b32 (9.7.9.6): what lane `source` % 32 brings.
+SPIDER_DEVICE std::uint32_t take_from_lane(std::uint32_t value, int source) {
+  return __shfl_sync(0xffffffffU, value, source);
+}
+/// Of 64 bits by two of them.
+SPIDER_DEVICE std::uint64_t take_from_lane(std::uint64_t value, int source) {
+  return __shfl_sync(0xffffffffU, value, source);
+}
+
+}  // namespace device
+}  // namespace device_3
+}  // namespace spider

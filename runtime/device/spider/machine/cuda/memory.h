@@ -1,0 +1,419 @@
+/// Loads and stores: tables, shared memory, fields, points, and asynchronous copies between them.
+#pragma once
+
+#include <spider/machine/cuda/lanes.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_3 {
+namespace device {
+
+/// A value of a table baked into the generated file.
+SPIDER_DEVICE Vector load_table(const Vector* from) {
+  return *from;
+}
+SPIDER_DEVICE std::uint32_t load_table(const std::uint32_t* from) {
+  return *from;
+}
+
+/// The value, which is there from here on. Else the compiler may wait for a load of before a loop inside the
+/// loop, and that wait is one for later loads, too. It cannot know that blocks are counted in x only.
+SPIDER_DEVICE std::uint32_t settle(std::uint32_t loaded) {
+  std::uint32_t settled;
+  asm volatile(
+      "{\n"
+      ".reg .b32 zero;\n"
+      "mov.b32 zero, %%ctaid.y;\n"
+      "xor.b32 %0, %1, zero;\n"
+      "}"
+      : "=r"(settled)
+      : "r"(loaded));
+  return settled;
+}
+
+/// A table's value, loaded where the program has it.
+SPIDER_DEVICE Vector load_table_now(const Vector* from) {
+  Vector v;
+  asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "l"(from));
+  return v;
+}
+SPIDER_DEVICE std::uint32_t load_table_now(const std::uint32_t* from) {
+  std::uint32_t value;
+  asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(value) : "l"(from));
+  return value;
+}
+
+SPIDER_DEVICE std::uint32_t shared_address(Shared offset) {
+  extern __shared__ __align__(128) unsigned char spider_shared_memory[];
+  return static_cast<std::uint32_t>(__cvta_generic_to_shared(spider_shared_memory)) + offset;
+}
+
+/// ld.shared.v4.b32: `from` is a multiple of 16.
+SPIDER_DEVICE Vector load_shared(Shared from) {
+  Vector v;
+  asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "r"(shared_address(from))
+               : "memory");
+  return v;
+}
+
+/// st.shared.v4.b32: `to` is a multiple of 16.
+SPIDER_DEVICE void store_shared(Shared to, const Vector& v) {
+  asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(to)), "r"(v.word[0]),
+               "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3])
+               : "memory");
+}
+
+/// ld.shared.v2.b32: `from` is a multiple of 8.
+SPIDER_DEVICE Pair load_shared_pair(Shared from) {
+  Pair v;
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+               : "=r"(v.word[0]), "=r"(v.word[1])
+               : "r"(shared_address(from))
+               : "memory");
+  return v;
+}
+
+/// ld.shared.b32: `from` is a multiple of 4.
+SPIDER_DEVICE std::uint32_t load_shared_word(Shared from) {
+  std::uint32_t v;
+  asm volatile("ld.shared.b32 %0, [%1];" : "=r"(v) : "r"(shared_address(from)) : "memory");
+  return v;
+}
+
+/// The same of what no lane writes until the next synchronisation of the block: stores to fields may come
+/// before it.
+SPIDER_DEVICE Pair load_settled_pair(Shared from) {
+  Pair v;
+  asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
+               : "=r"(v.word[0]), "=r"(v.word[1])
+               : "r"(shared_address(from)));
+  return v;
+}
+
+/// ld.shared.b16: `from` is a multiple of 2.
+SPIDER_DEVICE std::uint16_t load_shared_half(Shared from) {
+  std::uint16_t v;
+  asm volatile("ld.shared.b16 %0, [%1];" : "=h"(v) : "r"(shared_address(from)) : "memory");
+  return v;
+}
+
+/// st.shared.v2.b32: `to` is a multiple of 8.
+SPIDER_DEVICE void store_shared(Shared to, const Pair& v) {
+  asm volatile("st.shared.v2.b32 [%0], {%1, %2};" ::"r"(shared_address(to)), "r"(v.word[0]), "r"(v.word[1])
+               : "memory");
+}
+
+/// st.shared.b32: `to` is a multiple of 4.
+SPIDER_DEVICE void store_shared(Shared to, std::uint32_t v) {
+  asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared_address(to)), "r"(v) : "memory");
+}
+
+/// st.shared.b64: `to` is a multiple of 8.
+SPIDER_DEVICE void store_shared(Shared to, std::uint64_t v) {
+  asm volatile("st.shared.b64 [%0], %1;" ::"r"(shared_address(to)), "l"(v) : "memory");
+}
+
+/// st.shared.b16: `to` is a multiple of 2.
+SPIDER_DEVICE void store_shared(Shared to, std::uint16_t v) {
+  asm volatile("st.shared.b16 [%0], %1;" ::"r"(shared_address(to)), "h"(v) : "memory");
+}
+
+/// The same where `wanted`, without a branch around it.
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b16 [%0], %1; }" ::"r"(
+                   shared_address(to)),
+               "h"(v), "r"(static_cast<int>(wanted))
+               : "memory");
+}
+
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint32_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b32 [%0], %1; }" ::"r"(
+                   shared_address(to)),
+               "r"(v), "r"(static_cast<int>(wanted))
+               : "memory");
+}
+
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint64_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b64 [%0], %1; }" ::"r"(
+                   shared_address(to)),
+               "l"(v), "r"(static_cast<int>(wanted))
+               : "memory");
+}
+
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted st.shared.v4.b32 [%0], {%1, %2, %3, %4}; }" ::
+          "r"(shared_address(to)),
+      "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
+/// cp.async.cg, 16 bytes (9.7.9.25): both addresses are multiples of 16. The data is there for this lane
+/// after its wait, for others after a synchronisation behind that. Lanes that do not want it copy nothing.
+SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const void* from) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted cp.async.cg.shared.global.L2::128B [%0], "
+      "[%1], 16; }" ::"r"(shared_address(to)),
+      "l"(from), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
+/// cp.async.ca, 4 bytes: both addresses are multiples of 4. Otherwise the same.
+SPIDER_DEVICE void copy_word_async_if(bool wanted, Shared to, const void* from) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted cp.async.ca.shared.global [%0], [%1], 4; }" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
+/// cp.async.ca, 8 bytes: both addresses are multiples of 8. Otherwise the same.
+SPIDER_DEVICE void copy_pair_async_if(bool wanted, Shared to, const void* from) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted cp.async.ca.shared.global [%0], [%1], 8; }" ::
+          "r"(shared_address(to)),
+      "l"(from), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
+/// The three of them of a field that an update reads at the point itself.
+SPIDER_DEVICE void copy_point_vector_async_if(bool wanted, Shared to, const void* from) {
+  copy_async_if(wanted, to, from);
+}
+SPIDER_DEVICE void copy_point_pair_async_if(bool wanted, Shared to, const void* from) {
+  copy_pair_async_if(wanted, to, from);
+}
+SPIDER_DEVICE void copy_point_word_async_if(bool wanted, Shared to, const void* from) {
+  copy_word_async_if(wanted, to, from);
+}
+
+/// ld.global.b16 of a field's cell, where the program has it: the compiler would move it to the value's use.
+SPIDER_DEVICE std::uint16_t load_field(const std::uint16_t* from) {
+  std::uint16_t value;
+  asm volatile("ld.global.b16 %0, [%1];" : "=h"(value) : "l"(from));
+  return value;
+}
+
+/// The same of a cell of 32 bits.
+SPIDER_DEVICE std::uint32_t load_field(const std::uint32_t* from) {
+  std::uint32_t value;
+  asm volatile("ld.global.b32 %0, [%1];" : "=r"(value) : "l"(from));
+  return value;
+}
+
+/// And of 64 bits.
+SPIDER_DEVICE std::uint64_t load_field(const std::uint64_t* from) {
+  std::uint64_t value;
+  asm volatile("ld.global.b64 %0, [%1];" : "=l"(value) : "l"(from));
+  return value;
+}
+
+/// ld.global.v4.b32 of eight neighbouring cells: `from` is a multiple of 16 bytes.
+SPIDER_DEVICE Vector load_vector(const std::uint16_t* from) {
+  return *reinterpret_cast<const Vector*>(from);
+}
+
+/// A cell where `wanted`, without a branch around the load; else the value `otherwise`.
+SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b16 %0, [%1]; }"
+               : "+h"(otherwise)
+               : "l"(from), "r"(static_cast<int>(wanted)));
+  return otherwise;
+}
+SPIDER_DEVICE std::uint32_t load_field_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b32 %0, [%1]; }"
+               : "+r"(otherwise)
+               : "l"(from), "r"(static_cast<int>(wanted)));
+  return otherwise;
+}
+SPIDER_DEVICE std::uint64_t load_field_if(bool wanted, const std::uint64_t* from, std::uint64_t otherwise) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b64 %0, [%1]; }"
+               : "+l"(otherwise)
+               : "l"(from), "r"(static_cast<int>(wanted)));
+  return otherwise;
+}
+
+/// ld.global.b32, .v2.b32 and .v4.b32 of neighbouring cells, where the program has them: `from` is a multiple
+/// of 4, 8 or 16 bytes.
+SPIDER_DEVICE std::uint32_t load_field_word(const void* from) {
+  std::uint32_t value;
+  asm volatile("ld.global.b32 %0, [%1];" : "=r"(value) : "l"(from));
+  return value;
+}
+SPIDER_DEVICE Pair load_field_pair(const void* from) {
+  Pair v;
+  asm volatile("ld.global.v2.b32 {%0, %1}, [%2];" : "=r"(v.word[0]), "=r"(v.word[1]) : "l"(from));
+  return v;
+}
+SPIDER_DEVICE Vector load_field_vector(const void* from) {
+  Vector v;
+  asm volatile("ld.global.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "l"(from));
+  return v;
+}
+/// The same of a field that an update reads at the point itself, each cell once: evicted first (.cs), so that
+/// the L2 cache keeps inputs, which are read again. Its memory may be the output's: no load of memory that is
+/// never written.
+SPIDER_DEVICE std::uint16_t load_point(const std::uint16_t* from) {
+  return load_field(from);
+}
+SPIDER_DEVICE std::uint32_t load_point(const std::uint32_t* from) {
+  return load_field(from);
+}
+SPIDER_DEVICE std::uint64_t load_point(const std::uint64_t* from) {
+  return __ldcs(reinterpret_cast<const unsigned long long*>(from));
+}
+SPIDER_DEVICE std::uint32_t load_point_word(const void* from) {
+  std::uint32_t value;
+  asm volatile("ld.global.cs.b32 %0, [%1];" : "=r"(value) : "l"(from));
+  return value;
+}
+SPIDER_DEVICE Pair load_point_pair(const void* from) {
+  Pair v;
+  asm volatile("ld.global.cs.v2.b32 {%0, %1}, [%2];" : "=r"(v.word[0]), "=r"(v.word[1]) : "l"(from));
+  return v;
+}
+SPIDER_DEVICE Vector load_point_vector(const void* from) {
+  Vector v;
+  asm volatile("ld.global.cs.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "l"(from));
+  return v;
+}
+/// The same of a field that steps read again and again, and nobody writes: it stays in the L2 cache.
+SPIDER_DEVICE std::uint32_t load_kept_word(const void* from) {
+  std::uint32_t value;
+  asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(value) : "l"(from));
+  return value;
+}
+SPIDER_DEVICE Pair load_kept_pair(const void* from) {
+  Pair v;
+  asm volatile("ld.global.nc.v2.b32 {%0, %1}, [%2];" : "=r"(v.word[0]), "=r"(v.word[1]) : "l"(from));
+  return v;
+}
+SPIDER_DEVICE Vector load_kept_vector(const void* from) {
+  Vector v;
+  asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "l"(from));
+  return v;
+}
+/// prefetch.global.L2 (9.7.9.15) of the line that the cell is in.
+SPIDER_DEVICE void prefetch_point(const void* from) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(from));
+}
+/// The last of them where `wanted`, without a branch around it; else `v` stays as it is.
+SPIDER_DEVICE void load_field_vector_if(bool wanted, const void* from, Vector& v) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted ld.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+      : "+r"(v.word[0]), "+r"(v.word[1]), "+r"(v.word[2]), "+r"(v.word[3])
+      : "l"(from), "r"(static_cast<int>(wanted)));
+}
+/// The same, else zeros.
+SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
+  Vector v{};
+  load_field_vector_if(wanted, from, v);
+  return v;
+}
+/// Where it is not `wanted`, of a table: the compiler would wait for a load into registers that hold
+/// something else meanwhile.
+SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, const Vector* otherwise) {
+  return load_field_vector(wanted ? static_cast<const void*>(from) : otherwise);
+}
+
+/// st.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `to` is a multiple of 4, 8 or 16 bytes.
+SPIDER_DEVICE void store_field_word(void* to, std::uint32_t v) {
+  *static_cast<std::uint32_t*>(to) = v;
+}
+SPIDER_DEVICE void store_field_pair(void* to, const Pair& v) {
+  *static_cast<uint2*>(to) = make_uint2(v.word[0], v.word[1]);
+}
+SPIDER_DEVICE void store_field_vector(void* to, const Vector& v) {
+  *static_cast<uint4*>(to) = make_uint4(v.word[0], v.word[1], v.word[2], v.word[3]);
+}
+/// The first and the last of them where `wanted`, without a branch around it.
+SPIDER_DEVICE void store_field_word_if(bool wanted, void* to, std::uint32_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.b32 [%0], %1; }" ::"l"(to),
+               "r"(v), "r"(static_cast<int>(wanted))
+               : "memory");
+}
+SPIDER_DEVICE void store_field_vector_if(bool wanted, void* to, const Vector& v) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted st.global.v4.b32 [%0], {%1, %2, %3, %4}; }" ::
+          "l"(to),
+      "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
+/// Those of results of updates, evicted first as well.
+SPIDER_DEVICE void store_point_word_if(bool wanted, void* to, std::uint32_t v) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.cs.b32 [%0], %1; }" ::"l"(to),
+      "r"(v), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+SPIDER_DEVICE void store_point_pair_if(bool wanted, void* to, const Pair& v) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %3, 0; @wanted st.global.cs.v2.b32 [%0], {%1, %2}; }" ::"l"(
+          to),
+      "r"(v.word[0]), "r"(v.word[1]), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+SPIDER_DEVICE void store_point_vector_if(bool wanted, void* to, const Vector& v) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted st.global.cs.v4.b32 [%0], {%1, %2, %3, %4}; "
+      "}" ::"l"(to),
+      "r"(v.word[0]), "r"(v.word[1]), "r"(v.word[2]), "r"(v.word[3]), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
+/// add.s64: the cell `cells` further. Of an unrolled loop the compiler would hold the addresses of all rounds
+/// in registers, each computed by itself; and nvcc 13.0 loses some of them.
+template <class Cell>
+SPIDER_DEVICE Cell* step_further(Cell* from, std::int64_t cells) {
+  Cell* to;
+  asm("add.s64 %0, %1, %2;" : "=l"(to) : "l"(from), "l"(cells * std::int64_t{sizeof *from}));
+  return to;
+}
+
+/// st.global.b16, .b32 or .b64 of one cell.
+template <class Cell>
+SPIDER_DEVICE void store_field(Cell* to, Cell v) {
+  *to = v;
+}
+
+/// st.global.v2.b32 of four or two neighbouring cells: `to` is a multiple of 8 bytes.
+SPIDER_DEVICE void store_field(void* to, std::uint32_t low, std::uint32_t high) {
+  *static_cast<uint2*>(to) = make_uint2(low, high);
+}
+
+/// The stores above where `wanted`, without a branch around them.
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint16_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.b16 [%0], %1; }" ::"l"(to),
+               "h"(v), "r"(static_cast<int>(wanted))
+               : "memory");
+}
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint32_t* to, std::uint32_t v) {
+  store_field_word_if(wanted, to, v);
+}
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint64_t* to, std::uint64_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.b64 [%0], %1; }" ::"l"(to),
+               "l"(v), "r"(static_cast<int>(wanted))
+               : "memory");
+}
+SPIDER_DEVICE void store_field_if(bool wanted, void* to, std::uint32_t low, std::uint32_t high) {
+  asm volatile(
+      "{ .reg .pred wanted; setp.ne.b32 wanted, %3, 0; @wanted st.global.v2.b32 [%0], {%1, %2}; }" ::"l"(to),
+      "r"(low), "r"(high), "r"(static_cast<int>(wanted))
+      : "memory");
+}
+
+}  // namespace device
+}  // namespace device_3
+}  // namespace spider

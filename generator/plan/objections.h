@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "diag/diagnostic.h"
+#include "plan/problem.h"
+
+namespace spidergen::plan {
+
+/// Is there a plan for sparse tensor cores for these dimensions and this storage?
+[[nodiscard]] bool has_sparse_plan(const spec::StencilSpec& spec);
+
+/// What an engine does not take, whatever the scheme; located.
+[[nodiscard]] diag::Diagnostics find_objections(const Problem& problem);
+
+/// Removes from the end of a message the hint that CUDA cores take the stencil.
+void remove_advice(std::string& text);
+
+}  // namespace spidergen::plan

@@ -115,8 +115,8 @@ std::string plan_large_fields(const Problem& problem, Composition& composition) 
     if (steps.objection.empty()) composition.single_scheme = std::move(steps.scheme);
     return steps.objection;
   };
-  const std::string objection = problem.spec.dimensions == 1 ? plan_steps(Stepping1d::plan(of_steps, {}))
-                                                             : plan_steps(Stepping3d::plan(of_steps, {}));
+  std::string objection = problem.spec.dimensions == 1 ? plan_steps(Stepping1d::plan(of_steps, {}))
+                                                       : plan_steps(Stepping3d::plan(of_steps, {}));
   if (!objection.empty()) return objection;
   for (int axis = 0; axis < 3; ++axis) {
     composition.fewest =
@@ -129,10 +129,11 @@ std::string plan_large_fields(const Problem& problem, Composition& composition) 
 std::string objection_to_sums(const spec::StencilSpec& spec, const ComposedSums& sums,
                               const RoundedWeights& weights) {
   const double tolerance = spec.tolerance.value_or(1);
-  if (sums.deviation > tolerance)
+  if (sums.deviation > tolerance) {
     return fmt::format(
         "rounded to operands the weights lie {:.1e} from the exact ones, the tolerance is {:.1e}",
         sums.deviation, tolerance);
+  }
   if (!sums.sums_agree()) return "rounded weights do not sum to what the exact ones do";
   if (!std::isnormal(static_cast<float>(weights.result_scale(0))))
     return "weights of all steps are scaled by no normal f32 number";

@@ -26,7 +26,7 @@
 #endif
 #include <spider/make_kernel.h>
 
-static_assert(spider::device_abi == 3, "generate this file again with the spider-gen of this runtime");
+static_assert(spider::device_abi == 4, "generate this file again with the spider-gen of this runtime");
 
 namespace spider_sobel2d {
 

@@ -21,7 +21,7 @@ namespace spidergen::emit {
 namespace {
 
 constexpr int runtime_abi = 1;
-constexpr int device_abi = 3;
+constexpr int device_abi = 4;
 constexpr int first_sparse_arch = 80;  // the first with mma.sp
 
 /// The oldest architecture, as a number, that has a scheme's products.

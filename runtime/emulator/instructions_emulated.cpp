@@ -115,7 +115,7 @@ void store_cells(void* to, const Value& value) {
 
 }  // namespace
 
-inline namespace device_3 {
+inline namespace device_4 {
 namespace device {
 
 int lane_index() {
@@ -492,7 +492,7 @@ void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b, emula
 }
 
 }  // namespace device
-}  // namespace device_3
+}  // namespace device_4
 
 namespace emulator {
 

@@ -709,7 +709,7 @@ class Sweep {
 }  // namespace spider::host
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 namespace loops {
 
 void sweep(const Stencil& stencil, const SweepArguments& arguments) {
@@ -728,5 +728,5 @@ void sweep(const Stencil& stencil, const SweepArguments& arguments) {
 }
 
 }  // namespace loops
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -104,7 +104,7 @@ def choose(kernels: list[pathlib.Path], count: int) -> list[pathlib.Path]:
 
 
 def name_of(function: str) -> str:
-    """sweep_block2d of void spider::device_3::sweep_block2d<...>(...)."""
+    """sweep_block2d of void spider::device_4::sweep_block2d<...>(...)."""
     before = ""
     while before != function:
         before, function = function, re.sub(r"<[^<>]*>|\([^()]*\)", "", function)
@@ -190,15 +190,15 @@ def check(arguments: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-BLOCK = ("_ZN6spider8device_313sweep_block2dINS0_10BesideRimsIN17spider_random_0667StencilEEENS0_11Block2dFormILi{}ELi4ELi1ELi1E"
-         "Li6ELNS0_6InputsE0ELb1EEEEEvNSt11conditionalIXsr6spider8device_39HasUpdateIT_vEE5valueENS0_15UpdateArgumentsENS0_14Sweep"
+BLOCK = ("_ZN6spider8device_413sweep_block2dINS0_10BesideRimsIN17spider_random_0667StencilEEENS0_11Block2dFormILi{}ELi4ELi1ELi1E"
+         "Li6ELNS0_6InputsE0ELb1EEEEEvNSt11conditionalIXsr6spider8device_49HasUpdateIT_vEE5valueENS0_15UpdateArgumentsENS0_14Sweep"
          "ArgumentsEE4typeE")
 SAID = f"""ptxas info    : Function properties for {BLOCK.format(4)}
     8 bytes stack frame, 8 bytes spill stores, 24 bytes spill loads
 ptxas info    : Used 78 registers, used 1 barriers
 ptxas info    : Function properties for {BLOCK.format(8)}
     16 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
-ptxas info    : Function properties for _ZN6spider8device_313access_pointsIN17spider_random_0658ThisFileEEEvNS0_14PointArgumentsE
+ptxas info    : Function properties for _ZN6spider8device_413access_pointsIN17spider_random_0658ThisFileEEEvNS0_14PointArgumentsE
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 """
 
@@ -206,7 +206,7 @@ ptxas info    : Function properties for _ZN6spider8device_313access_pointsIN17sp
 def self_test() -> None:
     found = spills_of("a", SAID)
     assert found == {("a", "sweep_block2d"): (2, 24, 8, 24)}, found
-    method = "spider::device_3::Levels3d<spider_a::Stencil>::run_any(spider::device_3::SweepArguments const&)"
+    method = "spider::device_4::Levels3d<spider_a::Stencil>::run_any(spider::device_4::SweepArguments const&)"
     assert name_of(method) == "Levels3d::run_any"
     assert not problems_of(found, found, {"a"})
     assert problems_of(found, {}, {"a"}) == ["a sweep_block2d: 2 entries with 24 bytes of stack, 8 stored and 24 loaded instead "

@@ -3,9 +3,9 @@
 #pragma once
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
-constexpr int device_abi = 3;
+constexpr int device_abi = 4;
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

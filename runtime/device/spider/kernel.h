@@ -6,7 +6,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// A part of the interior, in points along z, y, x.
 struct Box {
@@ -313,7 +313,7 @@ struct Face {
   double value;  ///< of FaceRule::constant, as a cell holds it
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider
 
 /// Layout is ABI: abi and size come first for ever, so that any runtime can refuse any kernel.

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// What an update takes beside the input, as in spider_kernel_info. The tables outlive the kernel.
 struct UpdateFacts {
@@ -100,5 +100,5 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
   return kernel;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

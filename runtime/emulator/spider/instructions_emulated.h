@@ -19,7 +19,7 @@
 #define SPIDER_INLINED
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 namespace device {
 
 /// Which machine this header is of.
@@ -313,7 +313,7 @@ void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b,
                          emulator::CallSite site = emulator::CallSite::current());
 
 }  // namespace device
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider
 
 namespace spider::emulator {
@@ -328,7 +328,7 @@ void multiply_sparse_bf16(device::Accumulator& sum, const device::Vector& a, con
 }  // namespace spider::emulator
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 namespace device {
 
 /// cp.async.wait_group: waits until at most `pending` of this lane's latest groups are unfinished.
@@ -356,5 +356,5 @@ SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const
 }
 
 }  // namespace device
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -13,7 +13,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 namespace loops {
 
 /// sums[x] = sum of weight * row[x + dx] for x from 0 to before `count`; of several sums, one behind the
@@ -278,5 +278,5 @@ constexpr SweepForm host_form() {
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -11,7 +11,7 @@
 #define SPIDER_CONSTANTS static constexpr
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 namespace device {
 
 /// Which machine this header is of.
@@ -64,5 +64,5 @@ inline Number smaller(Number a, Number b) {
 }
 
 }  // namespace device
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -11,7 +11,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// The same stencil, of such a sweep.
 template <class Stencil>
@@ -44,5 +44,5 @@ struct EndsBehindRims {
   }
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// The rules of an axis; the values are a cell's bits, of which a word has room for one, and count where the
 /// rule is `constant`. `periodic` holds at both faces or at none.
@@ -253,5 +253,5 @@ enum class Path {
   unaligned,  ///< rows that are not aligned, or too far apart: inputs come in words, or each by itself
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

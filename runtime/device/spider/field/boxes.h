@@ -7,7 +7,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 struct BoxOfBlock {
   CutBox cut;
@@ -28,5 +28,5 @@ SPIDER_DEVICE BoxOfBlock find_box(const BoxesArguments& field) {
   return {cut, block - first};
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -15,7 +15,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// `Element` is the bits of a cell.
 template <class Element>
@@ -208,5 +208,5 @@ constexpr SweepForm strips_form(SweepFunction sweep, int warps_per_block, int wa
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// A piece of an axis: its cells from `start` on, and those of them that it stores.
 struct Piece {
@@ -48,5 +48,5 @@ SPIDER_DEVICE constexpr StripWalk find_strip_walk(const OverlappingGrid& grid, s
           {first > box.begin ? first : box.begin, rows < box.end - first ? first + rows : box.end}};
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// `Cells` has Element, as a field holds it, Number, as values are given, and number() and cell() from one to
 /// the other, rounded to nearest.
@@ -74,5 +74,5 @@ __global__ void access_points(const PointArguments points) {
 
 #endif
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -33,7 +33,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil, class Form>
 struct Block2d;
@@ -554,5 +554,5 @@ constexpr SweepForm block2d_form(int min_blocks_per_sm) {
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

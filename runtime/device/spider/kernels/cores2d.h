@@ -24,7 +24,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil>
 struct Cores2d;
@@ -431,5 +431,5 @@ constexpr SweepForm cores2d_form() {
            0}};
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

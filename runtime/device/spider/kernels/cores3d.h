@@ -30,7 +30,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil>
 struct Cores3d;
@@ -393,5 +393,5 @@ constexpr SweepForm cores3d_form() {
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

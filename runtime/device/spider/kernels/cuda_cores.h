@@ -39,7 +39,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil>
 struct CudaCores;
@@ -701,5 +701,5 @@ constexpr SweepForm cuda_cores_form() {
            Stencil::preferred_steps}};
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -51,7 +51,7 @@
 #include <cstring>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// Which cells of a tile are set at every step.
 enum class SetCells {
@@ -1217,5 +1217,5 @@ constexpr SweepForm levels3d_form() {
   return stepped_form<Kernel>(sweep_levels3d<Stencil>, 2 * Kernel::lost_planes);
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -45,7 +45,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// The lists of a sum, and what they reach of its stencil's inputs.
 struct SumLists {
@@ -719,5 +719,5 @@ constexpr SweepForm lowrank2d_form() {
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

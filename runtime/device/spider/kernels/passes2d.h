@@ -35,7 +35,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil, RowStarts row_starts>
 struct Passes2d;
@@ -237,5 +237,5 @@ constexpr SweepForm passes2d_form() {
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

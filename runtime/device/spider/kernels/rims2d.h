@@ -30,7 +30,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil>
 struct Rims2d;
@@ -338,5 +338,5 @@ constexpr SweepForm rims2d_form() {
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

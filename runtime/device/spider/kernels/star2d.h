@@ -31,7 +31,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil, class Form>
 struct Star2d;
@@ -441,5 +441,5 @@ constexpr SweepForm star2d_form(int min_blocks_per_sm) {
                     Form::tile_rows, Kernel::tile_outputs, Kernel::unit_rows, min_blocks_per_sm);
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

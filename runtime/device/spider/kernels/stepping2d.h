@@ -55,7 +55,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// How a row is added to the sums where no face is near.
 enum class RowForm {
@@ -1254,5 +1254,5 @@ constexpr SweepForm stepping2d_form() {
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -52,7 +52,7 @@
 #include <utility>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// How a plane is added to the sums where no face is near along z.
 enum class PlaneForm {
@@ -1308,5 +1308,5 @@ constexpr SweepForm stepping3d_form() {
   return stepped_form<Kernel>(sweep_stepping3d<Stencil>, 2 * Kernel::lost_planes + Kernel::steps - 1);
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -31,7 +31,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil>
 struct Stream1d;
@@ -317,5 +317,5 @@ constexpr SweepForm stream1d_form() {
            0}};
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

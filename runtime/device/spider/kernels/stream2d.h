@@ -32,7 +32,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil>
 struct Stream2d;
@@ -696,5 +696,5 @@ constexpr SweepForm stream2d_form() {
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -33,7 +33,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil>
 struct Stream3d;
@@ -718,5 +718,5 @@ constexpr SweepForm stream3d_form() {
            Kernel::product_rows}};
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -25,7 +25,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 template <class Stencil, class Form>
 struct Tile2d;
@@ -400,5 +400,5 @@ constexpr SweepForm tile2d_form(int min_blocks_per_sm) {
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// Offsets low .. high along an axis.
 struct Offsets {
@@ -1083,5 +1083,5 @@ struct PlaneRing {
   };
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -21,7 +21,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// Where rows of a field begin in memory. Those that begin anywhere have a form of their own, whose code
 /// would take registers of the other.
@@ -412,5 +412,5 @@ struct RowGroups {
   }
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

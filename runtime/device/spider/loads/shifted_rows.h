@@ -8,7 +8,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// By how many bytes rows begin behind a multiple of 16: row i by (first + i step) % 16.
 struct Leads {
@@ -120,5 +120,5 @@ SPIDER_DEVICE void store_anywhere(std::uint16_t* to, std::uint32_t low, std::uin
   }
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

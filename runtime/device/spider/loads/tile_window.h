@@ -14,7 +14,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// A tile of a sweep: what is computed, and of which field. `Storage` is of spider/values/storage.h.
 template <class Storage>
@@ -394,5 +394,5 @@ struct TileWindow {
   }
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -15,7 +15,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// Does an update use the input? And how many fields does it read? Without an update: none.
 template <class Stencil, bool has_update = HasUpdate<Stencil>::value>
@@ -100,5 +100,5 @@ class SteppedPoints {
   PointInputs<Stencil, together, PointReads::again> inputs_[pieces];
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

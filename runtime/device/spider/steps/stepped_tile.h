@@ -15,7 +15,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// The measures of a tile whose `rows` are the rows of a warp, `warps_down` one below the other. `is_even`:
 /// weights are even along all axes and reach one cell.
@@ -705,5 +705,5 @@ constexpr SweepForm stepped_form(SweepFunction sweep, std::int32_t lead_planes) 
   return form;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

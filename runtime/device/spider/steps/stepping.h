@@ -14,7 +14,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// How the numbers between steps lie in shared memory, and how faces have their constants: as cells of f32,
 /// or of f64 for fields of it.
@@ -188,5 +188,5 @@ SPIDER_DEVICE constexpr std::int32_t turn_index(Rules rules, std::int32_t i, std
   return map_index(rules, i, extent).index;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

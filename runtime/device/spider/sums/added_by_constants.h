@@ -8,7 +8,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// Do constants beyond faces add to sums?
 template <class Stencil, class = void>
@@ -55,5 +55,5 @@ struct ConstantsTable<Stencil, true> {
   }
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// weight * in[step][row][column] relative to an output. Kernels take steps along z in 3D and along y in 2D,
 /// and have rows along y in 3D.
@@ -179,5 +179,5 @@ SPIDER_DEVICE void store_outputs(typename Cells::Element* to, bool wanted, const
   }
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

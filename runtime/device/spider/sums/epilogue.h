@@ -12,7 +12,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// A lane's sums of a tile: four of each that the stencil has.
 template <class Stencil>
@@ -299,5 +299,5 @@ SPIDER_DEVICE void store_by_branches(typename Storage::Element* to, const typena
   device::sync_warp();
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -11,7 +11,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 constexpr int operand_bytes = 512;  ///< in shared memory
 
@@ -131,5 +131,5 @@ class Operands {
   std::uint32_t metadata_[Stencil::metadata_count > 0 ? Stencil::metadata_count : 1];
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

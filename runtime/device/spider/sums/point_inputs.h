@@ -10,7 +10,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// How a field is read: the input; another one, each cell once; or again and again, by many steps.
 enum class PointReads { input, once, again };
@@ -191,5 +191,5 @@ struct PointInputs {
   }
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

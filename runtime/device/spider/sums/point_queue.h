@@ -11,7 +11,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// Copies neighbouring cells of `bytes` bytes to shared memory: 4, 8 or 16, of which both addresses are
 /// multiples.
@@ -151,5 +151,5 @@ struct PointQueue {
   }
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

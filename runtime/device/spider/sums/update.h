@@ -18,7 +18,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 // Of spider/values/cells.h.
 struct F16Cells;
@@ -92,5 +92,5 @@ using WideUpdatePoint = UpdatePointOf<double>;
 template <class Stencil, class Update>
 struct Updated : Stencil, Update {};
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

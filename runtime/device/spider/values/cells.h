@@ -8,7 +8,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// Two cells to a word, whatever their digits mean.
 struct HalfWordCells {
@@ -90,5 +90,5 @@ struct F64Cells : WholeWordCells<std::uint64_t> {
   SPIDER_DEVICE static Element cell(double number) { return device::bits_of(number); }
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

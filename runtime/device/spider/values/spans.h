@@ -6,7 +6,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// Indices begin .. end - 1 of an axis.
 struct Span {
@@ -61,5 +61,5 @@ SPIDER_DEVICE constexpr int line_offset(int first_column) {
   return (line_vectors - vectors_before_line<elements>(first_column)) % line_vectors * vector_bytes;
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// f16: fields are operands as they lie.
 struct F16Format {
@@ -333,5 +333,5 @@ struct F32Storage {
   }
 };
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -7,7 +7,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// The same word again and again.
 SPIDER_DEVICE device::Vector repeat_word(std::uint32_t word) {
@@ -85,5 +85,5 @@ SPIDER_DEVICE void change_signs(device::Vector& cells, std::uint64_t sign) {
   for (int i = 0; i < 2; ++i) put_word(cells, i, word_of<std::uint64_t>(cells, i) ^ sign);
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

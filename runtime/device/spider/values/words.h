@@ -7,7 +7,7 @@
 #include <type_traits>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 
 /// What cells are computed with in registers: two of 2 bytes, or one of 4 or 8. `Element` is a cell's bits.
 template <class Element>
@@ -32,5 +32,5 @@ SPIDER_DEVICE void put_word(Words& words, int i, std::uint64_t word) {
   words.word[2 * i + 1] = static_cast<std::uint32_t>(word >> 32);
 }
 
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 namespace device {
 
 /// griddepcontrol.wait (9.7.13.13): until what the launch depends on is complete and its writes are visible.
@@ -91,5 +91,5 @@ SPIDER_DEVICE void wait_for_bulk_copies(Shared barrier) {
 }
 
 }  // namespace device
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -18,7 +18,7 @@
 #define SPIDER_INLINED __attribute__((always_inline))
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 namespace device {
 
 /// Which machine this header is of.
@@ -71,5 +71,5 @@ SPIDER_DEVICE std::uint64_t take_from_lane(std::uint64_t value, int source) {
 }
 
 }  // namespace device
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

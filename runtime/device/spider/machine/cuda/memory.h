@@ -6,7 +6,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 namespace device {
 
 /// A value of a table baked into the generated file.
@@ -415,5 +415,5 @@ SPIDER_DEVICE void store_field_if(bool wanted, void* to, std::uint32_t low, std:
 }
 
 }  // namespace device
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 namespace device {
 
 /// The C and D fragment of one lane (9.7.14.5, m16n8k32): value[2 h + b] is row lane / 4 + 8 h, column 2
@@ -67,5 +67,5 @@ SPIDER_DEVICE void multiply_dense_bf16(Accumulator& sum, const Vector& a, const 
 }
 
 }  // namespace device
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

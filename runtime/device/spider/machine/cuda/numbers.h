@@ -9,7 +9,7 @@
 #include <cstdint>
 
 namespace spider {
-inline namespace device_3 {
+inline namespace device_4 {
 namespace device {
 
 /// The bits of an f32 or an f64, and the number of bits.
@@ -137,5 +137,5 @@ SPIDER_DEVICE float high_f16(std::uint32_t both) {
 }
 
 }  // namespace device
-}  // namespace device_3
+}  // namespace device_4
 }  // namespace spider

@@ -71,7 +71,7 @@ bool ends_at(const spec::Face& face) {
   return face.rule != spec::BoundaryRule::halo && face.rule != spec::BoundaryRule::periodic;
 }
 
-bool keeps_turned(const spec::StencilSpec& spec) {
+bool preserves_symmetry(const spec::StencilSpec& spec) {
   if (spec.update || spec.sums.size() != 1) return false;
   constexpr std::array axes{spec::axis_z, spec::axis_y, spec::axis_x};
   return std::all_of(axes.begin(), axes.end(),
@@ -81,7 +81,7 @@ bool keeps_turned(const spec::StencilSpec& spec) {
 bool ends_along(const spec::StencilSpec& spec, int axis) {
   const auto& [low, high] = spec.boundary[axis];
   const auto ends = [](const spec::Face& face) { return face.rule == spec::BoundaryRule::constant; };
-  return keeps_turned(spec) ? ends(low) || ends(high) : ends_at(low) || ends_at(high);
+  return preserves_symmetry(spec) ? ends(low) || ends(high) : ends_at(low) || ends_at(high);
 }
 
 double drift_of_steps(double sum, double magnitude, double packed, int steps) {

@@ -19,9 +19,9 @@ namespace spidergen::plan {
 
 /// Do steps in 3D keep a field that is turned round at a face what it is? They do without an update, where
 /// weights are even along all axes and reach one cell.
-[[nodiscard]] bool keeps_turned(const spec::StencilSpec& spec);
+[[nodiscard]] bool preserves_symmetry(const spec::StencilSpec& spec);
 /// And does the field end along an axis for them: are its faces such that not the input alone is turned
-/// round? As stepped_axis of runtime/device/spider/steps/stepping.h.
+/// round? As mirror_axis of runtime/device/spider/steps/stepping.h.
 [[nodiscard]] bool ends_along(const spec::StencilSpec& spec, int axis);
 
 /// What the result of so many steps is multiplied with, so that weights that sum to `packed` add up to the

@@ -234,7 +234,7 @@ void move_to_first(spider_field& field, const Strides& strides, const std::int64
   field.stride[1] = strides.row;
 }
 
-bool folds(FaceRule rule) {
+bool is_mirror_rule(FaceRule rule) {
   return rule == FaceRule::reflect || rule == FaceRule::mirror || rule == FaceRule::antisymmetric;
 }
 
@@ -248,7 +248,7 @@ std::int64_t cells_between(FaceRule rule) {
 /// `extent` cells that end `distance` cells before that face, in a whole of `whole`.
 std::int64_t beyond_other_end(FaceRule rule, std::int64_t reach, std::int64_t extent, std::int64_t distance,
                               std::int64_t whole) {
-  if (!folds(rule) || reach <= distance) return 0;
+  if (!is_mirror_rule(rule) || reach <= distance) return 0;
   if (rule == FaceRule::mirror && whole == 1) return 0;
   return std::max<std::int64_t>(0, reach - extent - 2 * distance - cells_between(rule));
 }

@@ -29,10 +29,10 @@ std::int64_t by_rules(const AxisRules& rules, std::int32_t extent, int k, std::i
 
 /// All cells after the steps, of a line that is turned round once, and on which constants are set before
 /// each.
-std::vector<std::int64_t> by_turning(const SteppedAxis<AxisRules>& axis, std::int32_t extent) {
+std::vector<std::int64_t> by_turning(const MirrorAxis<AxisRules>& axis, std::int32_t extent) {
   std::vector<std::int64_t> line;
   for (std::int32_t i = -steps; i < extent + steps; ++i)
-    line.push_back(cell(turn_index(axis.rules, i, extent)));
+    line.push_back(cell(mirror_index(axis.rules, i, extent)));
   for (int k = 0; k < steps; ++k) {
     std::int32_t at = k - steps;
     for (std::int64_t& value : line) {
@@ -46,7 +46,7 @@ std::vector<std::int64_t> by_turning(const SteppedAxis<AxisRules>& axis, std::in
   return line;
 }
 
-void expect_same(const AxisRules& given, const SteppedAxis<AxisRules>& axis) {
+void expect_same(const AxisRules& given, const MirrorAxis<AxisRules>& axis) {
   for (std::int32_t extent = 1; extent <= 7; ++extent) {
     const std::vector<std::int64_t> turned = by_turning(axis, extent);
     for (std::int32_t i = 0; i < extent; ++i) {
@@ -57,12 +57,12 @@ void expect_same(const AxisRules& given, const SteppedAxis<AxisRules>& axis) {
   }
 }
 
-TEST(SteppedAxis, TurnedFieldsAreSteppedAsTheRulesSay) {
+TEST(MirrorAxis, TurnedFieldsAreSteppedAsTheRulesSay) {
   constexpr FaceRule rules[] = {FaceRule::halo, FaceRule::nearest, FaceRule::reflect, FaceRule::mirror};
   for (const FaceRule low : rules) {
     for (const FaceRule high : rules) {
       const AxisRules given{low, high, 0, 0};
-      const SteppedAxis axis = stepped_axis(given, true);
+      const MirrorAxis axis = mirror_axis(given, true);
       EXPECT_EQ(axis.turns(), low != FaceRule::halo || high != FaceRule::halo);
       EXPECT_FALSE(axis.ends_low() || axis.ends_high());
       expect_same(given, axis);
@@ -70,30 +70,30 @@ TEST(SteppedAxis, TurnedFieldsAreSteppedAsTheRulesSay) {
   }
 }
 
-TEST(SteppedAxis, AFaceThatTurnsShowsTheConstantBeyondTheOther) {
+TEST(MirrorAxis, AFaceThatTurnsShowsTheConstantBeyondTheOther) {
   constexpr std::uint32_t value = 12345;
   for (const FaceRule rule : {FaceRule::nearest, FaceRule::reflect, FaceRule::mirror}) {
     const AxisRules behind{rule, FaceRule::constant, 0, value};
     const AxisRules before{FaceRule::constant, rule, value, 0};
-    EXPECT_TRUE(stepped_axis(behind, true).turns_low);
-    EXPECT_TRUE(stepped_axis(behind, true).ends_high());
-    EXPECT_TRUE(stepped_axis(before, true).turns_high);
-    EXPECT_TRUE(stepped_axis(before, true).ends_low());
-    expect_same(behind, stepped_axis(behind, true));
-    expect_same(before, stepped_axis(before, true));
+    EXPECT_TRUE(mirror_axis(behind, true).mirrors_low);
+    EXPECT_TRUE(mirror_axis(behind, true).ends_high());
+    EXPECT_TRUE(mirror_axis(before, true).mirrors_high);
+    EXPECT_TRUE(mirror_axis(before, true).ends_low());
+    expect_same(behind, mirror_axis(behind, true));
+    expect_same(before, mirror_axis(before, true));
   }
 }
 
-TEST(SteppedAxis, EndsWhereTheFieldIsNotTurned) {
+TEST(MirrorAxis, EndsWhereTheFieldIsNotTurned) {
   const AxisRules beside_nearest{FaceRule::reflect, FaceRule::nearest, 0, 0};
-  EXPECT_FALSE(stepped_axis(beside_nearest, true, 2).turns());
-  EXPECT_TRUE(stepped_axis(beside_nearest, true, 2).ends_low());
+  EXPECT_FALSE(mirror_axis(beside_nearest, true, 2).turns());
+  EXPECT_TRUE(mirror_axis(beside_nearest, true, 2).ends_low());
   const AxisRules mirrors{FaceRule::mirror, FaceRule::mirror, 0, 0};
-  EXPECT_FALSE(stepped_axis(mirrors, false).turns());
-  EXPECT_TRUE(stepped_axis(mirrors, false).ends_high());
+  EXPECT_FALSE(mirror_axis(mirrors, false).turns());
+  EXPECT_TRUE(mirror_axis(mirrors, false).ends_high());
   const AxisRules ring{FaceRule::periodic, FaceRule::periodic, 0, 0};
-  EXPECT_FALSE(stepped_axis(ring, true).turns());
-  EXPECT_FALSE(stepped_axis(ring, true).ends_low());
+  EXPECT_FALSE(mirror_axis(ring, true).turns());
+  EXPECT_FALSE(mirror_axis(ring, true).ends_low());
 }
 
 }  // namespace

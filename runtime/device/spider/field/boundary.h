@@ -74,12 +74,12 @@ SPIDER_DEVICE constexpr bool negates_cell(const Slower& slower, const Faster& fa
 }
 
 /// Does a rule turn an axis round at its face?
-SPIDER_DEVICE constexpr bool folds(FaceRule rule) {
+SPIDER_DEVICE constexpr bool is_mirror_rule(FaceRule rule) {
   return rule == FaceRule::reflect || rule == FaceRule::mirror;
 }
 
 /// Folds `distance` >= 1 cells beyond a face back: the distance inwards from the face's own cell, which is 0.
-SPIDER_DEVICE constexpr std::int32_t fold_inwards(FaceRule rule, std::int32_t distance) {
+SPIDER_DEVICE constexpr std::int32_t mirror_distance(FaceRule rule, std::int32_t distance) {
   return rule == FaceRule::mirror ? distance : distance - 1;
 }
 
@@ -96,11 +96,11 @@ SPIDER_DEVICE constexpr MappedIndexOf<Word> map_index(const AxisRulesOf<Word>& r
     const std::int32_t remainder = i % extent;
     return {remainder < 0 ? remainder + extent : remainder, false, 0};
   }
-  if (folds(i < 0 ? rules.low : rules.high)) {
+  if (is_mirror_rule(i < 0 ? rules.low : rules.high)) {
     if (extent == 1 && (i < 0 ? rules.low : rules.high) == FaceRule::mirror) return {0, false, 0};
-    i = i < 0 ? fold_inwards(rules.low, -i) : extent - 1 - fold_inwards(rules.high, i - (extent - 1));
+    i = i < 0 ? mirror_distance(rules.low, -i) : extent - 1 - mirror_distance(rules.high, i - (extent - 1));
     if (i >= 0 && i < extent) return {i, false, 0};
-    if (folds(rules.low) && folds(rules.high)) {
+    if (is_mirror_rule(rules.low) && is_mirror_rule(rules.high)) {
       const std::int32_t low_fold = rules.low == FaceRule::mirror ? 0 : -1;
       const std::int32_t high_fold = 2 * extent - (rules.high == FaceRule::mirror ? 2 : 1);
       const std::int32_t period = high_fold - low_fold;

@@ -178,8 +178,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr bool sets_low = Shape::x_axis.ends_low() && !holds_low;
   static constexpr bool sets_high = Shape::x_axis.ends_high();
   /// Does a face along x turn, and show a small field the constant beyond the other one?
-  static constexpr bool shows_constant = Shape::x_axis.turns() && Shape::columns_end;
-  static constexpr bool sets_columns = sets_low || sets_high || shows_constant;
+  static constexpr bool mirrors_constant = Shape::x_axis.turns() && Shape::columns_end;
+  static constexpr bool sets_columns = sets_low || sets_high || mirrors_constant;
   /// Where rows beyond faces are constants, they are set once they are completed: what is added behind the
   /// barrier then needs no choice. Others are set there, from rows of the same plane.
   static constexpr bool has_constant_rows =
@@ -282,7 +282,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     std::uint32_t stored_rows;  ///< of the warp, bits
     std::uint32_t cells;        ///< what the lane stores and reads, bits
     std::uint32_t flags;        ///< of the warp
-    typename Tile::Turned turned;
+    typename Tile::MirrorGhosts turned;
     std::int32_t offset[rows];  ///< of its cells in the rows that the warp requests, from a plane's first
     Shared lane_row;            ///< the lane's cells of the warp's first row in a plane of the input
     Shared lane_edges;          ///< and among those handed on
@@ -400,8 +400,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// The plane beyond the high face where it is the last but one: it is added before it is given.
-  SPIDER_DEVICE static void add_turned_plane(const SweepArguments& f, std::int32_t z, const Row& before,
-                                             Row& sum) {
+  SPIDER_DEVICE static void add_mirror_plane_early(const SweepArguments& f, std::int32_t z, const Row& before,
+                                                   Row& sum) {
     if (!back_acts || Tile::z_rules.high == FaceRule::constant || z != extent_of(f, 0) - 1) return;
     if (beyond_planes(z + 1, extent_of(f, 0)).index != z - 1) return;
     SPIDER_UNROLL
@@ -444,7 +444,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       sum[c] = multiply_center(at.centers, c, now[c],
                                is_cross ? before[c] : add_product(Stencil::z_low, before[c], 0.0F));
     }
-    if constexpr (near_face) add_turned_plane(f, at.z - level, before, sum);
+    if constexpr (near_face) add_mirror_plane_early(f, at.z - level, before, sum);
     if constexpr (HasUpdate<Stencil>::value) update_row<level, i>(f, at, before, next);
     if constexpr (level + 1 < steps) {
       if constexpr (i == 0) store_edge(at.edges + static_cast<Shared>(level * level_edges), next);
@@ -527,32 +527,32 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// The column of the tile where a face that turns shows the constant; not of the tile where there is none.
-  SPIDER_DEVICE static std::int32_t find_shown(std::int32_t end, std::int32_t x0) {
+  SPIDER_DEVICE static std::int32_t find_mirrored_constant(std::int32_t end, std::int32_t x0) {
     constexpr auto along = Shape::across();
-    return (along.turns_low ? along.begin(end) - 1 : along.end(end)) - x0;
+    return (along.mirrors_low ? along.begin(end) - 1 : along.end(end)) - x0;
   }
 
   /// Sets it, of all steps, where a lane has it as one of its columns.
   template <int level>
-  SPIDER_DEVICE static void set_shown_column(const bool (&is_here)[columns], Planes& cells) {
+  SPIDER_DEVICE static void fill_mirrored_column(const bool (&is_here)[columns], Planes& cells) {
     constexpr auto along = Shape::across();
     const float value =
-        constant_of<level>(device::float_of(along.turns_low ? along.value_before() : along.value_behind()));
+        constant_of<level>(device::float_of(along.mirrors_low ? along.value_before() : along.value_behind()));
     SPIDER_UNROLL
     for (int i = 0; i < rows; ++i) {
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) cells[level][i][c] = is_here[c] ? value : cells[level][i][c];
     }
-    if constexpr (level + 1 < steps) set_shown_column<level + 1>(is_here, cells);
+    if constexpr (level + 1 < steps) fill_mirrored_column<level + 1>(is_here, cells);
   }
 
   SPIDER_DEVICE static void set_columns(std::int32_t end, std::int32_t x0, Planes& cells) {
-    if constexpr (shows_constant) {
-      const std::int32_t place = find_shown(end, x0);
+    if constexpr (mirrors_constant) {
+      const std::int32_t place = find_mirrored_constant(end, x0);
       bool is_here[columns];
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) is_here[c] = columns * device::lane_index() + c == place;
-      if (place >= 0 && place < width) set_shown_column<0>(is_here, cells);
+      if (place >= 0 && place < width) fill_mirrored_column<0>(is_here, cells);
     }
     if constexpr (sets_low) {
       if (x0 < 0)
@@ -764,7 +764,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// What few tiles need of plane b in a slot, once the warp's copies are there: moves rows that came a cell
   /// behind their places, and fills cells beyond faces.
   SPIDER_DEVICE_APART void settle_input(const SweepArguments& f, std::uint32_t flags,
-                                        typename Tile::Turned turned, std::int32_t b, int slot) {
+                                        typename Tile::MirrorGhosts turned, std::int32_t b, int slot) {
     device::copy_async_wait<ahead - 1>();
     if (Tile::splits_words && (flags & moves_input) != 0)
       Tile::move_rows(f, load_walk(), unpack(kept_word(input_columns)), b);
@@ -772,8 +772,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if (!Shape::x_axis.turns() || (flags & fills_columns) == 0) return;
     const auto plane = static_cast<Shared>(slot * input_bytes);
     typename Tile::TurnedCells cells{};
-    Tile::load_turned(turned, plane, cells);
-    Tile::store_turned(turned, plane, cells);
+    Tile::load_mirror_ghosts(turned, plane, cells);
+    Tile::store_mirror_ghosts(turned, plane, cells);
   }
 
   /// Requests plane b of the stream for a slot.
@@ -830,7 +830,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if (!along.turns()) return static_cast<std::int32_t>(find_point(along.rules, span, i, f.extent[axis]));
     const std::int64_t near = i < span.begin ? span.begin : (i >= span.end ? span.end - 1 : i);
     const std::int32_t end = extent_of(f, axis);
-    const std::int32_t turned = turn_index(along.rules, static_cast<std::int32_t>(near), end);
+    const std::int32_t turned = mirror_index(along.rules, static_cast<std::int32_t>(near), end);
     // Where a face shows the constant beyond the other one nothing is needed.
     return along.ends_low() && turned < 0 ? 0 : (along.ends_high() && turned >= end ? end - 1 : turned);
   }
@@ -845,8 +845,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static PointColumns find_point_columns(const SweepArguments& f, const Walk& w) {
     constexpr auto along = Shape::across();
     FarSpan span = find_span_of_points(along, f, 2, Stencil::column_low, Stencil::column_high);
-    if (along.turns_low && span.begin < 0) span.begin = 0;
-    if (along.turns_high && span.end > f.extent[2]) span.end = f.extent[2];
+    if (along.mirrors_low && span.begin < 0) span.begin = 0;
+    if (along.mirrors_high && span.end > f.extent[2]) span.end = f.extent[2];
     const std::int32_t x = w.x0 + columns * device::lane_index();
     PointColumns found{0, static_cast<std::int32_t>(wrap_index(along.rules, x, w.extent[2])), false};
     for (int c = 0; c < columns; ++c) {
@@ -859,12 +859,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Of the warp's rows a point beyond each face along x for a lane to fill, and the one of its row that it
   /// is taken from, in the lower half: as a queue counts points; 0 where there is none.
-  SPIDER_DEVICE static std::uint32_t find_turned_point(const Walk& w, std::int32_t first, int towards) {
+  SPIDER_DEVICE static std::uint32_t find_mirror_point(const Walk& w, std::int32_t first, int towards) {
     constexpr auto rules = Shape::across().rules;
     const int n = device::lane_index();
     const int row = device::warp_index() * rows + n % rows;
     const std::int32_t x = first - towards * (n / rows);
-    const std::int32_t source = turn_index(rules, x, w.extent[2]);
+    const std::int32_t source = mirror_index(rules, x, w.extent[2]);
     const bool is_here =
         n < rows * steps && x >= w.x0 && x < w.x0 + width && source >= w.x0 && source < w.x0 + width;
     const auto place = [&](std::int32_t column) {
@@ -900,8 +900,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::Pair turned{};
       if constexpr (Shape::x_axis.turns()) {
         constexpr auto across = Shape::across();
-        if (across.turns_low) turned.word[0] = find_turned_point(w, -1, 1);
-        if (across.turns_high) turned.word[1] = find_turned_point(w, w.extent[2], -1);
+        if (across.mirrors_low) turned.word[0] = find_mirror_point(w, -1, 1);
+        if (across.mirrors_high) turned.word[1] = find_mirror_point(w, w.extent[2], -1);
         device::store_shared(static_cast<Shared>(turned_points + 8 * Tile::thread_index()), turned);
       }
       const bool fills = (turned.word[0] | turned.word[1]) != 0;
@@ -946,7 +946,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Fills points beyond faces along x of a plane that is there.
-  SPIDER_DEVICE static void fill_points(const Way& way, int slot) {
+  SPIDER_DEVICE static void fill_ghost_points(const Way& way, int slot) {
     if constexpr (point_fields > 0 && Shape::x_axis.turns()) {
       if ((way.flags & fills_points) == 0) return;
       const device::Pair turned =
@@ -987,7 +987,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     } else if (fills) {
       device::copy_async_wait<ahead - 1>();
       device::sync_warp();
-      Tile::load_turned(way.turned, static_cast<Shared>(following * input_bytes), turned);
+      Tile::load_mirror_ghosts(way.turned, static_cast<Shared>(following * input_bytes), turned);
     }
     const Place at{way.start + b,
                    static_cast<Shared>(slot * input_bytes) + way.lane_row,
@@ -1022,11 +1022,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         set_columns(extent_of(f, 2), kept_word(origin), cells);
     }
     if (fills_late && fills)
-      Tile::store_turned(way.turned, static_cast<Shared>(following * input_bytes), turned);
+      Tile::store_mirror_ghosts(way.turned, static_cast<Shared>(following * input_bytes), turned);
     device::copy_async_wait<ahead - 1>();
     device::sync_block();
     point_slot = point_slot + 1 == point_slots ? 0 : point_slot + 1;
-    fill_points(way, point_slot);
+    fill_ghost_points(way, point_slot);
     if (sets != SetCells::none && sets_rows && (way.flags & at_rows) != 0) {
       add_levels<0, true>(f, at, cells, sums);
     } else {
@@ -1074,16 +1074,16 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Are columns of a tile set at every step?
   SPIDER_DEVICE static bool has_set_columns(const Walk& w) {
-    const std::int32_t shown = shows_constant ? find_shown(w.extent[2], w.x0) : width;
+    const std::int32_t shown = mirrors_constant ? find_mirrored_constant(w.extent[2], w.x0) : width;
     return (sets_low && w.x0 < 0) || (shown >= 0 && shown < width) ||
            (sets_high && w.x0 + width > w.extent[2] && !(holds_high && (w.extent[2] - w.x0) % columns == 0));
   }
 
   /// Has a tile a row where a face that turns shows the constant beyond the other one?
-  SPIDER_DEVICE static bool shows_row(const Walk& w) {
+  SPIDER_DEVICE static bool has_mirrored_row(const Walk& w) {
     constexpr auto along = Shape::lines();
     if (!along.turns() || !Shape::rows_end) return false;
-    const std::int32_t row = along.turns_low ? along.begin(w.extent[1]) - 1 : along.end(w.extent[1]);
+    const std::int32_t row = along.mirrors_low ? along.begin(w.extent[1]) - 1 : along.end(w.extent[1]);
     return row >= w.y0 && row < w.y0 + Tile::height;
   }
 
@@ -1117,7 +1117,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   SPIDER_DEVICE static SetCells find_set_cells(const Walk& w) {
-    if (has_set_columns(w) || (takes_any && shows_row(w))) return SetCells::any;
+    if (has_set_columns(w) || (takes_any && has_mirrored_row(w))) return SetCells::any;
     if (!has_set_rows(w, w.y0, Tile::height)) return SetCells::none;
     return takes_rows ? SetCells::rows : SetCells::any;
   }
@@ -1156,7 +1156,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if (device::warp_index() == 0) {  // the lanes of all warps have the same columns
       device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_held(w));
     }
-    if constexpr (Shape::x_axis.turns()) way.turned = Tile::find_turned(w);
+    if constexpr (Shape::x_axis.turns()) way.turned = Tile::find_mirror_ghosts(w);
     way.flags = device::largest_in_warp(
         (wanted.whole ? stores_vectors : 0U) | (has_set_columns(w) ? at_columns : 0U) |
         (has_set_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |

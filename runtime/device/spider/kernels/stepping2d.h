@@ -10,7 +10,7 @@
 ///
 /// Faces. Beyond `halo` and `periodic` ones the field goes on: rows and columns there are stepped like
 /// others. So they are beyond faces that turn it round where even weights keep it turned round
-/// (stepped_axis), and what is brought from there is the field's. Beyond the others it ends. Along y one face
+/// (mirror_axis), and what is brought from there is the field's. Beyond the others it ends. Along y one face
 /// may turn and the other have a constant, along x not. At every step a
 /// lane at such a face takes its neighbours' values from where the rule says (strips begin and end exactly
 /// there); strips that touch no such face run code without these choices. Rows near such a face in y are
@@ -111,12 +111,12 @@ struct Stepping2d {
   /// mirror, some 770 us and 803.
   static constexpr bool is_even =
       !updates && (form == RowForm::rings || (form == RowForm::cross && !has_mirror()));
-  SPIDER_DEVICE static constexpr auto down() { return stepped_axis(Stencil::row_rules(), is_even, ry); }
+  SPIDER_DEVICE static constexpr auto down() { return mirror_axis(Stencil::row_rules(), is_even, ry); }
   /// Strips that turn at one face and end at the other took 3 to 5 % longer, or spilled.
   SPIDER_DEVICE static constexpr auto across() {
     constexpr auto rules = Stencil::column_rules();
     constexpr bool is_constant = rules.low == FaceRule::constant || rules.high == FaceRule::constant;
-    return stepped_axis(rules, is_even && !is_constant, rx);
+    return mirror_axis(rules, is_even && !is_constant, rx);
   }
   static constexpr auto y_axis = down(), x_axis = across();
   static constexpr auto y_rules = y_axis.rules;
@@ -133,7 +133,8 @@ struct Stepping2d {
   static constexpr bool sums_hold_rows = (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
                                          (form == RowForm::rings && !top_acts && !bottom_acts);
   static constexpr bool folds_rings =
-      form == RowForm::rings && ((top_acts && folds(y_rules.low)) || (bottom_acts && folds(y_rules.high)));
+      form == RowForm::rings &&
+      ((top_acts && is_mirror_rule(y_rules.low)) || (bottom_acts && is_mirror_rule(y_rules.high)));
   static constexpr bool is_window = form == RowForm::window;
   static constexpr int sum_count = SumsOf<Stencil>::count;
   static_assert(is_window ? updates && Stencil::unit == 1 : sum_count == 1 && !reads_before,
@@ -242,7 +243,7 @@ struct Stepping2d {
 
   SPIDER_DEVICE static bool holds_row(const Walk& w, std::int32_t y) {
     constexpr auto axis = down();
-    const bool is_turned = (axis.turns_low && y < 0) || (axis.turns_high && y >= w.rows);
+    const bool is_turned = (axis.mirrors_low && y < 0) || (axis.mirrors_high && y >= w.rows);
     return (is_turned && !w.few_rows) || holds_index(axis.rules, y, w.rows);
   }
   SPIDER_DEVICE static auto find_row(const Walk& w, std::int32_t y) {
@@ -319,17 +320,17 @@ struct Stepping2d {
 
   /// Columns of a strip that lie beyond faces that turn, in whole vectors: those before `low`, and from
   /// `high` to before `end`.
-  struct Turned {
+  struct MirrorGhosts {
     std::int32_t low, high, end;
 
     SPIDER_DEVICE std::int32_t count() const { return low + end - high; }
     SPIDER_DEVICE bool holds(std::int32_t c) const { return c < low || c >= high; }
     SPIDER_DEVICE std::int32_t column(std::int32_t i) const { return i < low ? i : high + i - low; }
   };
-  SPIDER_DEVICE static Turned find_turned(const Walk& w) {
-    Turned turned{0, width, width};
-    if (x_axis.turns_low) turned.low = clamp(-w.x0, 0, width);
-    if (x_axis.turns_high) {
+  SPIDER_DEVICE static MirrorGhosts find_mirror_ghosts(const Walk& w) {
+    MirrorGhosts turned{0, width, width};
+    if (x_axis.mirrors_low) turned.low = clamp(-w.x0, 0, width);
+    if (x_axis.mirrors_high) {
       const std::int32_t whole = w.cols / vector_elements * vector_elements;
       turned.end = clamp(w.readable_columns.end - w.x0, turned.low, width);
       turned.high = clamp(whole - w.x0, turned.low, turned.end);
@@ -340,7 +341,7 @@ struct Stepping2d {
   /// Where a wanted column is taken from.
   SPIDER_DEVICE static std::int32_t find_input_column(const Walk& w, std::int32_t x) {
     constexpr auto axis = across();
-    if constexpr (axis.turns()) return turn_index(axis.rules, x, w.cols);
+    if constexpr (axis.turns()) return mirror_index(axis.rules, x, w.cols);
     return static_cast<std::int32_t>(wrap_index(axis.rules, x, w.cols));
   }
 
@@ -358,8 +359,8 @@ struct Stepping2d {
       return readable.holds(x) && (axis.turns() || holds_index(axis.rules, x, w.cols));
     };
     // Cells beyond faces that turn are listed behind the vectors.
-    [[maybe_unused]] Turned turned{};
-    if constexpr (x_axis.turns()) turned = find_turned(w);
+    [[maybe_unused]] MirrorGhosts turned{};
+    if constexpr (x_axis.turns()) turned = find_mirror_ghosts(w);
     std::uint32_t broken = 0;
     if constexpr (x_axis.turns()) broken = turned.count() > 32 * turned_pieces ? 1 : 0;
     for (int v = device::lane_index(); v < width / vector_elements; v += 32) {
@@ -401,7 +402,7 @@ struct Stepping2d {
     y = clamp(y, w.readable_rows.begin, w.readable_rows.end - 1);
     if (!holds_row(w, y)) return clamp(y, 0, w.rows - 1);
     constexpr auto axis = down();
-    if constexpr (axis.turns()) return turn_index(axis.rules, y, w.rows);
+    if constexpr (axis.turns()) return mirror_index(axis.rules, y, w.rows);
     return static_cast<std::int32_t>(wrap_index(axis.rules, y, w.rows));
   }
 

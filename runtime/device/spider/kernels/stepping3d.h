@@ -101,7 +101,7 @@ struct Stepping3dLayout : StepShape<Stencil, Stencil::is_even> {
   static constexpr int sources = cells + 8 * 32 * warps;
   static constexpr int first_plane = -Shape::rz;
   static constexpr bool streams_faces =
-      Shape::rz == 1 && (Shape::z_axis.turns_low || Shape::z_rules.low != FaceRule::mirror);
+      Shape::rz == 1 && (Shape::z_axis.mirrors_low || Shape::z_rules.low != FaceRule::mirror);
   static constexpr bool keeps_constants = true;
   static constexpr bool takes_cells = true;
   static constexpr bool columns_last = false;
@@ -125,7 +125,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   using Tile::input_bytes, Tile::input_row_bytes, Tile::input_slots, Tile::row_bytes, Tile::sources;
   using Tile::larger, Tile::lost_planes, Tile::vector_bytes, Tile::rx, Tile::ry, Tile::rz, Tile::y_rules,
       Tile::z_rules;
-  using typename Tile::Piece, typename Tile::Range, typename Tile::Row, typename Tile::Turned,
+  using typename Tile::Piece, typename Tile::Range, typename Tile::Row, typename Tile::MirrorGhosts,
       typename Tile::Walk, typename Tile::Wanted;
   static constexpr PlaneForm form = Stencil::form;
   static constexpr int beyond = Layout::beyond, levels = Layout::levels, level_bytes = Layout::level_bytes;
@@ -866,10 +866,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// Fills cells beyond faces where x turns, in a plane of the input.
   SPIDER_DEVICE static void fill_turned(Shared plane) {
     const device::Pair places = device::load_shared_pair(turned_place());
-    const Turned turned{{places.word[0], places.word[1]}};
+    const MirrorGhosts turned{{places.word[0], places.word[1]}};
     typename Tile::TurnedCells cells{};
-    Tile::load_turned(turned, plane, cells);
-    Tile::store_turned(turned, plane, cells);
+    Tile::load_mirror_ghosts(turned, plane, cells);
+    Tile::store_mirror_ghosts(turned, plane, cells);
   }
 
   // Choices of a walk.
@@ -1110,7 +1110,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     Piece piece = Tile::plan_copies(f, w);
     bool turns = false;
     if constexpr (Tile::x_axis.turns()) {
-      const Turned turned = Tile::find_turned(w);
+      const MirrorGhosts turned = Tile::find_mirror_ghosts(w);
       turns = device::largest_in_warp(turned.exist() ? 1U : 0U) != 0;
       device::Pair places;
       for (int i = 0; i < 2; ++i) places.word[i] = turned.places[i];

@@ -37,9 +37,9 @@ struct StepShape {
   static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
 
   // Functions, and constants for what the compiler decides: device code has no addresses of constants.
-  SPIDER_DEVICE static constexpr auto planes() { return stepped_axis(Stencil::plane_rules(), is_even); }
-  SPIDER_DEVICE static constexpr auto lines() { return stepped_axis(Stencil::row_rules(), is_even); }
-  SPIDER_DEVICE static constexpr auto across() { return stepped_axis(Stencil::column_rules(), is_even); }
+  SPIDER_DEVICE static constexpr auto planes() { return mirror_axis(Stencil::plane_rules(), is_even); }
+  SPIDER_DEVICE static constexpr auto lines() { return mirror_axis(Stencil::row_rules(), is_even); }
+  SPIDER_DEVICE static constexpr auto across() { return mirror_axis(Stencil::column_rules(), is_even); }
   static constexpr auto z_axis = planes(), y_axis = lines(), x_axis = across();
   static constexpr auto z_rules = z_axis.rules, y_rules = y_axis.rules, x_rules = x_axis.rules;
   static constexpr bool front_acts = z_axis.ends_low(), back_acts = z_axis.ends_high();
@@ -267,7 +267,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     const auto& rules = along.rules;
     if (i < readable.begin) i = readable.begin;
     if (i >= readable.end) i = readable.end - 1;
-    i = along.turns() ? turn_index(rules, i, extent)
+    i = along.turns() ? mirror_index(rules, i, extent)
                       : static_cast<std::int32_t>(wrap_index(rules, i, extent));
     if (holds_index(rules, i, extent)) return i;
     return i < 0 ? 0 : extent - 1;
@@ -572,19 +572,19 @@ struct StepTile : StepShape<Stencil, is_even> {
   /// Of the rows that the warp requests of a plane, a cell beyond each face for a lane to fill, and the cell
   /// of its row that it is taken from: places in a plane, the source's in the lower half; 0 where there is
   /// none.
-  struct Turned {
+  struct MirrorGhosts {
     std::uint32_t places[2];
 
     SPIDER_DEVICE bool exist() const { return (places[0] | places[1]) != 0; }
   };
 
-  SPIDER_DEVICE static Turned find_turned(const Walk& w) {
+  SPIDER_DEVICE static MirrorGhosts find_mirror_ghosts(const Walk& w) {
     static_assert(input_bytes <= 0x10000, "places in a plane have 16 bits");
     static_assert(rows_of_warp * steps <= 32, "a lane fills one cell beyond each face");
     constexpr auto along = Shape::across();
-    Turned turned{{0, 0}};
-    if (along.turns_low) turned.places[0] = find_turned_from(w, -1, 1);
-    if (along.turns_high) turned.places[1] = find_turned_from(w, w.extent[2], -1);
+    MirrorGhosts turned{{0, 0}};
+    if (along.mirrors_low) turned.places[0] = find_turned_from(w, -1, 1);
+    if (along.mirrors_high) turned.places[1] = find_turned_from(w, w.extent[2], -1);
     return turned;
   }
 
@@ -594,7 +594,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     const int n = device::lane_index();
     const int j = device::warp_index() + n % rows_of_warp * warps;
     const std::int32_t x = first - towards * (n / rows_of_warp);
-    const std::int32_t source = turn_index(along.rules, x, w.extent[2]);
+    const std::int32_t source = mirror_index(along.rules, x, w.extent[2]);
     const bool is_here = n < rows_of_warp * steps && j < height && x >= w.x0 && x < w.x0 + width &&
                          source >= w.x0 && source < w.x0 + width && !along.has_constant_at(x, w.extent[2]);
     const auto place = [&](std::int32_t column) {
@@ -608,13 +608,14 @@ struct StepTile : StepShape<Stencil, is_even> {
   struct TurnedCells {
     Element cell[2];
   };
-  SPIDER_DEVICE static void load_turned(const Turned& turned, Shared plane, TurnedCells& cells) {
+  SPIDER_DEVICE static void load_mirror_ghosts(const MirrorGhosts& turned, Shared plane, TurnedCells& cells) {
     SPIDER_UNROLL
     for (int i = 0; i < 2; ++i) {
       if (turned.places[i] != 0) cells.cell[i] = load_cell(plane + (turned.places[i] & 0xffffU));
     }
   }
-  SPIDER_DEVICE static void store_turned(const Turned& turned, Shared plane, const TurnedCells& cells) {
+  SPIDER_DEVICE static void store_mirror_ghosts(const MirrorGhosts& turned, Shared plane,
+                                                const TurnedCells& cells) {
     SPIDER_UNROLL
     for (int i = 0; i < 2; ++i)
       device::store_shared_if(turned.places[i] != 0, plane + (turned.places[i] >> 16U), cells.cell[i]);

@@ -91,8 +91,8 @@ struct FarSpan {
 };
 
 /// Does a face turn an axis of this extent round, rather than show its only cell again?
-SPIDER_DEVICE constexpr bool turns_round(FaceRule rule, std::int64_t extent) {
-  return folds(rule) && (rule != FaceRule::mirror || extent > 1);
+SPIDER_DEVICE constexpr bool mirrors_extent(FaceRule rule, std::int64_t extent) {
+  return is_mirror_rule(rule) && (rule != FaceRule::mirror || extent > 1);
 }
 
 /// What steps that reach `low` <= 0 and `high` >= 0 in all read of an axis, from `box` on. A face that folds
@@ -102,11 +102,11 @@ SPIDER_DEVICE constexpr FarSpan find_readable(const AxisRulesOf<Word>& rules, co
                                               std::int64_t low, std::int64_t high, std::int64_t extent) {
   FarSpan span{box.begin + low, box.end + high};
   const std::int64_t begin = span.begin;
-  if (turns_round(rules.high, extent) && span.end > extent) {
+  if (mirrors_extent(rules.high, extent) && span.end > extent) {
     const std::int64_t folded = 2 * extent - span.end - (rules.high == FaceRule::mirror ? 1 : 0);
     if (folded < span.begin) span.begin = folded;
   }
-  if (turns_round(rules.low, extent) && begin < 0) {
+  if (mirrors_extent(rules.low, extent) && begin < 0) {
     const std::int64_t folded = (rules.low == FaceRule::mirror ? 1 : 0) - begin;
     if (folded > span.end) span.end = folded;
   }
@@ -117,71 +117,74 @@ SPIDER_DEVICE constexpr FarSpan find_readable(const AxisRulesOf<Word>& rules, co
 /// at a face what it is, so that cells beyond are stepped like others. Where they reach one cell `nearest` is
 /// `reflect`.
 template <class Rules>
-struct SteppedAxis {
+struct MirrorAxis {
   Rules rules;
-  bool turns_low, turns_high;  ///< beyond such a face are the field's cells, turned round, at every step
+  bool mirrors_low, mirrors_high;  ///< beyond such a face are the field's cells, turned round, at every step
 
-  SPIDER_DEVICE constexpr bool turns() const { return turns_low || turns_high; }
-  SPIDER_DEVICE constexpr bool ends_low() const { return !turns_low && !goes_on(rules.low); }
-  SPIDER_DEVICE constexpr bool ends_high() const { return !turns_high && !goes_on(rules.high); }
+  SPIDER_DEVICE constexpr bool turns() const { return mirrors_low || mirrors_high; }
+  SPIDER_DEVICE constexpr bool ends_low() const { return !mirrors_low && !goes_on(rules.low); }
+  SPIDER_DEVICE constexpr bool ends_high() const { return !mirrors_high && !goes_on(rules.high); }
 
   // A face that turns shows the constant beyond the other one, too, behind the cells of the field.
 
   /// Of the field and the cells that faces show: before the first, and from the end on, may be constants.
   SPIDER_DEVICE constexpr std::int32_t begin(std::int32_t extent) const {
-    return turns_low ? (rules.low == FaceRule::mirror && extent > 1 ? 1 : 0) - shown_of(extent) : 0;
+    return mirrors_low ? (rules.low == FaceRule::mirror && extent > 1 ? 1 : 0) - mirrored_cells(extent) : 0;
   }
   SPIDER_DEVICE constexpr std::int32_t end(std::int32_t extent) const {
-    return turns_high ? extent + shown_of(extent) - (rules.high == FaceRule::mirror && extent > 1 ? 1 : 0)
-                      : extent;
+    return mirrors_high
+               ? extent + mirrored_cells(extent) - (rules.high == FaceRule::mirror && extent > 1 ? 1 : 0)
+               : extent;
   }
   /// Of many cells any number beyond what steps reach, so that indices have 32 bits.
-  SPIDER_DEVICE static constexpr std::int32_t shown_of(std::int32_t extent) {
+  SPIDER_DEVICE static constexpr std::int32_t mirrored_cells(std::int32_t extent) {
     constexpr std::int32_t far = 4096;
     return extent < far ? extent : far;
   }
   SPIDER_DEVICE constexpr bool has_constant_before() const {
-    return (turns_low ? rules.high : rules.low) == FaceRule::constant;
+    return (mirrors_low ? rules.high : rules.low) == FaceRule::constant;
   }
   SPIDER_DEVICE constexpr bool has_constant_behind() const {
-    return (turns_high ? rules.low : rules.high) == FaceRule::constant;
+    return (mirrors_high ? rules.low : rules.high) == FaceRule::constant;
   }
   SPIDER_DEVICE constexpr bool has_constant_at(std::int32_t i, std::int32_t extent) const {
     return (has_constant_before() && i < begin(extent)) || (has_constant_behind() && i >= end(extent));
   }
   /// Those constants.
-  SPIDER_DEVICE constexpr auto value_before() const { return turns_low ? rules.high_value : rules.low_value; }
+  SPIDER_DEVICE constexpr auto value_before() const {
+    return mirrors_low ? rules.high_value : rules.low_value;
+  }
   SPIDER_DEVICE constexpr auto value_behind() const {
-    return turns_high ? rules.low_value : rules.high_value;
+    return mirrors_high ? rules.low_value : rules.high_value;
   }
 };
 
 /// May cells beyond such a face be stepped like others, if weights are even?
-SPIDER_DEVICE constexpr bool can_turn(FaceRule rule, int reach) {
-  return goes_on(rule) || folds(rule) || (rule == FaceRule::nearest && reach <= 1);
+SPIDER_DEVICE constexpr bool can_mirror(FaceRule rule, int reach) {
+  return goes_on(rule) || is_mirror_rule(rule) || (rule == FaceRule::nearest && reach <= 1);
 }
 
 /// An axis whose faces turn the field round where they are asked to, and fold or are `nearest`.
 template <class Rules>
-SPIDER_DEVICE constexpr SteppedAxis<Rules> turned_axis(Rules rules, bool low, bool high) {
+SPIDER_DEVICE constexpr MirrorAxis<Rules> signed_mirror_axis(Rules rules, bool low, bool high) {
   if (low && rules.low == FaceRule::nearest) rules.low = FaceRule::reflect;
   if (high && rules.high == FaceRule::nearest) rules.high = FaceRule::reflect;
-  return {rules, low && folds(rules.low), high && folds(rules.high)};
+  return {rules, low && is_mirror_rule(rules.low), high && is_mirror_rule(rules.high)};
 }
 
 /// An axis of which each face turns that may, if the other one does, too, or has a constant.
 template <class Rules>
-SPIDER_DEVICE constexpr SteppedAxis<Rules> stepped_axis(Rules rules, bool is_even, int reach = 1) {
-  const bool low = is_even && can_turn(rules.low, reach);
-  const bool high = is_even && can_turn(rules.high, reach);
-  return turned_axis(rules, low && (high || rules.high == FaceRule::constant),
-                     high && (low || rules.low == FaceRule::constant));
+SPIDER_DEVICE constexpr MirrorAxis<Rules> mirror_axis(Rules rules, bool is_even, int reach = 1) {
+  const bool low = is_even && can_mirror(rules.low, reach);
+  const bool high = is_even && can_mirror(rules.high, reach);
+  return signed_mirror_axis(rules, low && (high || rules.high == FaceRule::constant),
+                            high && (low || rules.low == FaceRule::constant));
 }
 
 /// The index of the field's cell, or the halo's, that lies at index i of an axis that turns; where that is a
 /// constant, one that the axis does not hold.
 template <class Rules>
-SPIDER_DEVICE constexpr std::int32_t turn_index(Rules rules, std::int32_t i, std::int32_t extent) {
+SPIDER_DEVICE constexpr std::int32_t mirror_index(Rules rules, std::int32_t i, std::int32_t extent) {
   // A single cell is shown again by a mirror as by `reflect`, and what lies behind it is turned round there.
   if (extent == 1 && rules.low == FaceRule::mirror) rules.low = FaceRule::reflect;
   if (extent == 1 && rules.high == FaceRule::mirror) rules.high = FaceRule::reflect;

@@ -67,7 +67,7 @@ int radius_of(const spec::StencilSpec& spec, int axis) {
   return radius;
 }
 
-bool ends_at(const spec::Face& face) {
+bool is_closed(const spec::Face& face) {
   return face.rule != spec::BoundaryRule::halo && face.rule != spec::BoundaryRule::periodic;
 }
 
@@ -78,10 +78,10 @@ bool preserves_symmetry(const spec::StencilSpec& spec) {
                      [&](int axis) { return radius_of(spec, axis) <= 1 && is_even(spec, axis); });
 }
 
-bool ends_along(const spec::StencilSpec& spec, int axis) {
+bool is_closed_axis(const spec::StencilSpec& spec, int axis) {
   const auto& [low, high] = spec.boundary[axis];
   const auto ends = [](const spec::Face& face) { return face.rule == spec::BoundaryRule::constant; };
-  return preserves_symmetry(spec) ? ends(low) || ends(high) : ends_at(low) || ends_at(high);
+  return preserves_symmetry(spec) ? ends(low) || ends(high) : is_closed(low) || is_closed(high);
 }
 
 double drift_of_steps(double sum, double magnitude, double packed, int steps) {

@@ -15,14 +15,14 @@ namespace spidergen::plan {
 [[nodiscard]] int radius_of(const spec::StencilSpec& spec, int axis);
 
 /// Does the field end at a face, so that its rule acts at every step?
-[[nodiscard]] bool ends_at(const spec::Face& face);
+[[nodiscard]] bool is_closed(const spec::Face& face);
 
 /// Do steps in 3D keep a field that is turned round at a face what it is? They do without an update, where
 /// weights are even along all axes and reach one cell.
 [[nodiscard]] bool preserves_symmetry(const spec::StencilSpec& spec);
 /// And does the field end along an axis for them: are its faces such that not the input alone is turned
 /// round? As mirror_axis of runtime/device/spider/steps/stepping.h.
-[[nodiscard]] bool ends_along(const spec::StencilSpec& spec, int axis);
+[[nodiscard]] bool is_closed_axis(const spec::StencilSpec& spec, int axis);
 
 /// What the result of so many steps is multiplied with, so that weights that sum to `packed` add up to the
 /// spec's sum; 1 where the spec's nearly cancel, of which `magnitude` is the sum without signs.

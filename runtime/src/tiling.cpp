@@ -251,27 +251,27 @@ OverlappedAxis cut_axis(const Tiling& tiling, std::int64_t begin, std::int64_t e
   // The first cell of a piece that stores from `first` on, if it ended at no face; and ending at the high
   // face.
   const auto start_of = [&](std::int64_t first) { return first / tiling.anchor * tiling.anchor - margin; };
-  const auto ends_high = [&](std::int64_t start) { return high && start + width >= cells; };
+  const auto is_closed_high = [&](std::int64_t start) { return high && start + width >= cells; };
   if (low && high && (cells <= tiling.whole_columns || cells == width)) return axis(1, 0, end, 0);
   std::int64_t start = start_of(begin);
-  const bool ends_low = low && start < 0;
-  if (ends_low) {
+  const bool is_closed_low = low && start < 0;
+  if (is_closed_low) {
     start = 0;
-  } else if (ends_high(start)) {
+  } else if (is_closed_high(start)) {
     // Below 0 where it has a part of the field only.
     return axis(1, cells - width, end, cells - width);
   }
   // Where the first piece ends at the low face and the field is a little narrower, it knows nothing of what
   // lies beyond the high face.
-  const std::int64_t known = ends_low && high ? std::min(width, cells) : width;
+  const std::int64_t known = is_closed_low && high ? std::min(width, cells) : width;
   const std::int64_t second =
-      ends_low ? (known - margin) / tiling.anchor * tiling.anchor : start + width - margin;
+      is_closed_low ? (known - margin) / tiling.anchor * tiling.anchor : start + width - margin;
   if (second >= end) return axis(1, start, end, start);
   // Of those behind the first, the last is the first one that reaches the end, or the face.
   std::int64_t behind = divide_up(end - second, useful);
-  while (behind > 1 && ends_high(second + (behind - 2) * useful - margin)) --behind;
+  while (behind > 1 && is_closed_high(second + (behind - 2) * useful - margin)) --behind;
   const std::int64_t last = second + (behind - 1) * useful - margin;
-  return axis(1 + behind, start, second, ends_high(last) ? cells - width : last);
+  return axis(1 + behind, start, second, is_closed_high(last) ? cells - width : last);
 }
 
 /// Strips whose walks have so many rows: that many less in the first walk, and in the last.

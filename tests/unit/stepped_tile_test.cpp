@@ -64,7 +64,7 @@ TEST(MirrorAxis, TurnedFieldsAreSteppedAsTheRulesSay) {
       const AxisRules given{low, high, 0, 0};
       const MirrorAxis axis = mirror_axis(given, true);
       EXPECT_EQ(axis.turns(), low != FaceRule::halo || high != FaceRule::halo);
-      EXPECT_FALSE(axis.ends_low() || axis.ends_high());
+      EXPECT_FALSE(axis.is_closed_low() || axis.is_closed_high());
       expect_same(given, axis);
     }
   }
@@ -76,9 +76,9 @@ TEST(MirrorAxis, AFaceThatTurnsShowsTheConstantBeyondTheOther) {
     const AxisRules behind{rule, FaceRule::constant, 0, value};
     const AxisRules before{FaceRule::constant, rule, value, 0};
     EXPECT_TRUE(mirror_axis(behind, true).mirrors_low);
-    EXPECT_TRUE(mirror_axis(behind, true).ends_high());
+    EXPECT_TRUE(mirror_axis(behind, true).is_closed_high());
     EXPECT_TRUE(mirror_axis(before, true).mirrors_high);
-    EXPECT_TRUE(mirror_axis(before, true).ends_low());
+    EXPECT_TRUE(mirror_axis(before, true).is_closed_low());
     expect_same(behind, mirror_axis(behind, true));
     expect_same(before, mirror_axis(before, true));
   }
@@ -87,13 +87,13 @@ TEST(MirrorAxis, AFaceThatTurnsShowsTheConstantBeyondTheOther) {
 TEST(MirrorAxis, EndsWhereTheFieldIsNotTurned) {
   const AxisRules beside_nearest{FaceRule::reflect, FaceRule::nearest, 0, 0};
   EXPECT_FALSE(mirror_axis(beside_nearest, true, 2).turns());
-  EXPECT_TRUE(mirror_axis(beside_nearest, true, 2).ends_low());
+  EXPECT_TRUE(mirror_axis(beside_nearest, true, 2).is_closed_low());
   const AxisRules mirrors{FaceRule::mirror, FaceRule::mirror, 0, 0};
   EXPECT_FALSE(mirror_axis(mirrors, false).turns());
-  EXPECT_TRUE(mirror_axis(mirrors, false).ends_high());
+  EXPECT_TRUE(mirror_axis(mirrors, false).is_closed_high());
   const AxisRules ring{FaceRule::periodic, FaceRule::periodic, 0, 0};
   EXPECT_FALSE(mirror_axis(ring, true).turns());
-  EXPECT_FALSE(mirror_axis(ring, true).ends_low());
+  EXPECT_FALSE(mirror_axis(ring, true).is_closed_low());
 }
 
 }  // namespace

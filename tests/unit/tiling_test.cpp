@@ -632,10 +632,10 @@ spider_kernel kernel_with_rims(const std::int32_t (&rims)[4]) {
 }
 
 /// The lines of an axis that a block of spider/kernels/rims2d.h holds, which faces with rims end.
-std::int64_t held_lines(const Span& stored, std::int64_t extent, bool ends_low, bool ends_high) {
+std::int64_t held_lines(const Span& stored, std::int64_t extent, bool is_closed_low, bool is_closed_high) {
   const std::int64_t begin =
-      ends_low ? std::max<std::int64_t>(0, stored.begin - rim_reach) : stored.begin - rim_reach;
-  const std::int64_t end = ends_high ? std::min(extent, stored.end + rim_reach) : stored.end + rim_reach;
+      is_closed_low ? std::max<std::int64_t>(0, stored.begin - rim_reach) : stored.begin - rim_reach;
+  const std::int64_t end = is_closed_high ? std::min(extent, stored.end + rim_reach) : stored.end + rim_reach;
   return end - begin;
 }
 

@@ -131,7 +131,7 @@ FormChoice choose_form(const spec::StencilSpec& spec, const Taps& taps, int step
 int count_shared_bytes(const Stepping2d& scheme, const spec::StencilSpec& spec) {
   const spec::Storage storage = spec.storage;
   const auto& [low, high] = spec.boundary[spec::axis_x];
-  const bool both_ends = ends_at(low) && ends_at(high);
+  const bool both_ends = is_closed(low) && is_closed(high);
   const bool has_fields = !spec.fields.empty();
   const int rows = (spec.previous ? 2 : 1) * scheme.batch;  // of a batch, with those of the step before
   const int row =
@@ -146,7 +146,7 @@ int count_shared_bytes(const Stepping2d& scheme, const spec::StencilSpec& spec) 
 
 bool ends_at_any(const spec::StencilSpec& spec) {
   return std::any_of(spec.boundary.begin() + spec::axis_y, spec.boundary.end(),
-                     [](const auto& axis) { return ends_at(axis.low) || ends_at(axis.high); });
+                     [](const auto& axis) { return is_closed(axis.low) || is_closed(axis.high); });
 }
 
 /// Of a warp between two barriers: operations, rows to and from shared memory and in the next unit, shuffles,
@@ -182,7 +182,7 @@ int form_registers(spec::Storage storage, const Stepping2d& scheme) {
 int update_registers(const spec::StencilSpec& spec, const UpdateWork& update, const Stepping2d& scheme) {
   const auto& [low, high] = spec.boundary[spec::axis_y];
   const bool held = (scheme.form == Form::cross && high.rule != spec::BoundaryRule::mirror) ||
-                    (scheme.form == Form::rings && !ends_at(low) && !ends_at(high)) ||
+                    (scheme.form == Form::rings && !is_closed(low) && !is_closed(high)) ||
                     scheme.form == Form::window;
   const int kept = update.reads_input && !held ? scheme.radius_y * scheme.steps : 0;
   const double waiting = kept + update.fields * ((scheme.steps - 1) * scheme.radius_y + 1.0);
@@ -263,7 +263,7 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   const int lost = round_up(scheme.time_steps() * taps.radius_x, vector_bytes / bytes);
   const int width = threads_per_warp * scheme.columns;
   const auto& [low, high] = spec.boundary[spec::axis_x];
-  const int ends = (ends_at(low) ? 1 : 0) + (ends_at(high) ? 1 : 0);
+  const int ends = (is_closed(low) ? 1 : 0) + (is_closed(high) ? 1 : 0);
   const double strips = std::ceil((points - ends * lost) / (width - 2 * lost));
   const double resident = rates.multiprocessors * scheme.blocks_per_multiprocessor;
   const double walks = std::max(1.0, std::floor(resident / strips));

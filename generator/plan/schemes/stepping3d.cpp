@@ -47,7 +47,7 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const int levels = spec.previous ? (scheme.steps - 2) * (2 * rz + 3) + rz + 2 : 2 * (scheme.steps - 1);
   const int planes = inputs * spec::element_bytes(spec.storage) + levels * of_number;
   const spec::Face& low = spec.boundary[spec::axis_z].low;
-  const bool weighs_faces = !preserves_symmetry(spec) && ends_along(spec, spec::axis_z) &&
+  const bool weighs_faces = !preserves_symmetry(spec) && is_closed_axis(spec, spec::axis_z) &&
                             (rz > 1 || low.rule == spec::BoundaryRule::mirror);
   const int weights = weighs_faces ? of_number * scheme.warps() * weights_of_all_sums(spec, scheme) : 0;
   const bool reads_points = spec.previous || !spec.fields.empty();
@@ -55,7 +55,7 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const int beyond = vector_bytes * 2 * std::max(Stepping3d::columns - 1, rx);
   // Of a thread: its single cell, cells that a face turns round, its choices, the offsets of its rows.
   const auto turns = [&](const spec::Face& face) {
-    return preserves_symmetry(spec) && ends_at(face) && face.rule != spec::BoundaryRule::constant &&
+    return preserves_symmetry(spec) && is_closed(face) && face.rule != spec::BoundaryRule::constant &&
            face.rule != spec::BoundaryRule::antisymmetric;
   };
   const auto& [left, right] = spec.boundary[spec::axis_x];
@@ -97,8 +97,8 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
   scheme.ahead = 4;
   while (scheme.ahead > 2 && count_shared_bytes(spec, scheme) > most_block_shared_bytes) --scheme.ahead;
   scheme.shared_bytes = count_shared_bytes(spec, scheme);
-  const bool ends =
-      ends_along(spec, spec::axis_z) || ends_along(spec, spec::axis_y) || ends_along(spec, spec::axis_x);
+  const bool ends = is_closed_axis(spec, spec::axis_z) || is_closed_axis(spec, spec::axis_y) ||
+                    is_closed_axis(spec, spec::axis_x);
   const auto sums = static_cast<int>(spec.sums.size());
   const int of_numbers = Stepping3d::columns * (sums * 2 * rz * scheme.rows + sums * 2 * ry + 2) + 2 * rx +
                          (scheme.form == Form::even ? even_registers : 0);

@@ -125,7 +125,7 @@ struct Levels3dLayout : LevelShape<Stencil> {
   static constexpr bool takes_cells = false;
   // Where cells beyond faces along x are filled or set, tiles there take longer than those at others.
   SPIDER_DEVICE static constexpr bool acts(FaceRule rule) {
-    return !goes_on(rule) && !(Stencil::holds_columns && rule == FaceRule::constant);
+    return !is_open(rule) && !(Stencil::holds_columns && rule == FaceRule::constant);
   }
   static constexpr bool columns_last = acts(Shape::x_rules.low) || acts(Shape::x_rules.high);
 };
@@ -175,16 +175,16 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                                                       (holds_high && Tile::x_rules.high_value != 0));
   /// Beyond which faces along x are cells set at every step? Where the high one does not lie between two
   /// lanes, a constant is, too.
-  static constexpr bool sets_low = Shape::x_axis.ends_low() && !holds_low;
-  static constexpr bool sets_high = Shape::x_axis.ends_high();
+  static constexpr bool sets_low = Shape::x_axis.is_closed_low() && !holds_low;
+  static constexpr bool sets_high = Shape::x_axis.is_closed_high();
   /// Does a face along x turn, and show a small field the constant beyond the other one?
   static constexpr bool mirrors_constant = Shape::x_axis.turns() && Shape::columns_end;
   static constexpr bool sets_columns = sets_low || sets_high || mirrors_constant;
   /// Where rows beyond faces are constants, they are set once they are completed: what is added behind the
   /// barrier then needs no choice. Others are set there, from rows of the same plane.
   static constexpr bool has_constant_rows =
-      Shape::rows_end && (!Shape::y_axis.ends_low() || Tile::y_rules.low == FaceRule::constant) &&
-      (!Shape::y_axis.ends_high() || Tile::y_rules.high == FaceRule::constant);
+      Shape::rows_end && (!Shape::y_axis.is_closed_low() || Tile::y_rules.low == FaceRule::constant) &&
+      (!Shape::y_axis.is_closed_high() || Tile::y_rules.high == FaceRule::constant);
   static constexpr bool sets_rows = Shape::rows_end && !has_constant_rows;
   /// Tiles that have such cells run code of their own: in that of others even branches around it, and moves
   /// of registers that it asks for, took up to 5 % of the time.
@@ -635,11 +635,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   template <bool shown_too>
   SPIDER_DEVICE static void set_constant_rows(std::uint32_t flags, const Place& at, Planes& cells) {
     constexpr auto along = Shape::lines();
-    if constexpr (along.has_constant_before() && (shown_too || along.ends_low())) {
+    if constexpr (along.has_constant_before() && (shown_too || along.is_closed_low())) {
       if ((flags & at_low_row) != 0)
         find_constant_row(constant_of_lane(along.value_before()), flags / low_row % 8, at, cells);
     }
-    if constexpr (along.has_constant_behind() && (shown_too || along.ends_high())) {
+    if constexpr (along.has_constant_behind() && (shown_too || along.is_closed_high())) {
       if ((flags & at_high_row) != 0)
         find_constant_row(constant_of_lane(along.value_behind()), flags / high_row % 8, at, cells);
     }
@@ -649,7 +649,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   template <int level>
   SPIDER_DEVICE static void set_rows(std::int32_t end, std::int32_t y, Row (&u)[rows], Row& above,
                                      Row& below) {
-    if constexpr (Shape::y_axis.ends_low()) {
+    if constexpr (Shape::y_axis.is_closed_low()) {
       if (y <= 0 && y > -rows - 1) {
         const MappedIndex from = beyond_rows(-1, end);
         SPIDER_UNROLL
@@ -658,7 +658,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         }
       }
     }
-    if constexpr (Shape::y_axis.ends_high()) {
+    if constexpr (Shape::y_axis.is_closed_high()) {
       if (y <= end && y + rows >= end) {
         const MappedIndex from = beyond_rows(end, end);
         SPIDER_UNROLL
@@ -818,8 +818,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                          find_readable(along.rules, box, later * low, later * high, f.extent[axis]),
                          f.extent[axis]);
     }
-    return {along.ends_low() && reached.begin < 0 ? 0 : reached.begin,
-            along.ends_high() && reached.end > f.extent[axis] ? f.extent[axis] : reached.end};
+    return {along.is_closed_low() && reached.begin < 0 ? 0 : reached.begin,
+            along.is_closed_high() && reached.end > f.extent[axis] ? f.extent[axis] : reached.end};
   }
 
   /// Where on an axis the points of index i have their fields; those that no result needs have any.
@@ -832,7 +832,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const std::int32_t end = extent_of(f, axis);
     const std::int32_t turned = mirror_index(along.rules, static_cast<std::int32_t>(near), end);
     // Where a face shows the constant beyond the other one nothing is needed.
-    return along.ends_low() && turned < 0 ? 0 : (along.ends_high() && turned >= end ? end - 1 : turned);
+    return along.is_closed_low() && turned < 0 ? 0
+                                               : (along.is_closed_high() && turned >= end ? end - 1 : turned);
   }
 
   /// The columns of a lane's points that have fields in memory, bits, and that of the first; columns beyond
@@ -1097,8 +1098,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
              (along.has_constant_behind() && y <= high && y + count > high);
     }
     // A row beyond a face that is set behind the barrier may be the next warp's.
-    return (Shape::y_axis.ends_low() && y < 1 && y + count > 0) ||
-           (Shape::y_axis.ends_high() && y <= w.extent[1] - 1 && y + count > w.extent[1] - 1);
+    return (Shape::y_axis.is_closed_low() && y < 1 && y + count > 0) ||
+           (Shape::y_axis.is_closed_high() && y <= w.extent[1] - 1 && y + count > w.extent[1] - 1);
   }
 
   /// Bits of Way::flags.

@@ -100,8 +100,8 @@ struct Rims2d {
   template <auto rules>
   SPIDER_DEVICE static Span end_at_faces(Span span, std::int32_t extent) {
     constexpr auto own = rules();
-    if (!goes_on(own.low) && span.begin < 0) span.begin = 0;
-    if (!goes_on(own.high) && span.end > extent) span.end = extent;
+    if (!is_open(own.low) && span.begin < 0) span.begin = 0;
+    if (!is_open(own.high) && span.end > extent) span.end = extent;
     return span;
   }
 
@@ -134,8 +134,8 @@ struct Rims2d {
   template <auto rules>
   SPIDER_DEVICE static Span find_beyond(const Span& span, int radius, std::int32_t extent) {
     constexpr auto own = rules();
-    return {!goes_on(own.low) && span.begin == 0 ? radius : 0,
-            !goes_on(own.high) && span.end == extent ? radius : 0};
+    return {!is_open(own.low) && span.begin == 0 ? radius : 0,
+            !is_open(own.high) && span.end == extent ? radius : 0};
   }
 
   /// Fills what taps find beyond faces around `cut`, whose cells are there: where two faces meet, the rule of

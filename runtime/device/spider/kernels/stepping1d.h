@@ -118,7 +118,7 @@ struct Stepping1d {
       s.plain_points = f.aligned_output && s.x0 >= s.points.begin && behind <= s.points.end &&
                        (rules.low != FaceRule::periodic || (s.x0 >= 0 && behind <= s.cols));
     }
-    s.at_face = (!goes_on(rules.low) && s.x0 < 0) || (!goes_on(rules.high) && behind > s.cols);
+    s.at_face = (!is_open(rules.low) && s.x0 < 0) || (!is_open(rules.high) && behind > s.cols);
     return true;
   }
 

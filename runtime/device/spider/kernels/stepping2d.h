@@ -121,8 +121,8 @@ struct Stepping2d {
   static constexpr auto y_axis = down(), x_axis = across();
   static constexpr auto y_rules = y_axis.rules;
   static constexpr auto x_rules = x_axis.rules;
-  static constexpr bool top_acts = y_axis.ends_low(), bottom_acts = y_axis.ends_high();
-  static constexpr bool left_acts = x_axis.ends_low(), right_acts = x_axis.ends_high();
+  static constexpr bool top_acts = y_axis.is_closed_low(), bottom_acts = y_axis.is_closed_high();
+  static constexpr bool left_acts = x_axis.is_closed_low(), right_acts = x_axis.is_closed_high();
   /// Where one face along y turns and the other ends, steps of a field of few rows reach from one to the
   /// other: there both end.
   static constexpr bool may_have_few_rows = y_axis.turns() && (top_acts || bottom_acts);

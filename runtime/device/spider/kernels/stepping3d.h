@@ -133,8 +133,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static_assert(rx <= columns, "taps lead to neighbouring lanes at most");
   static_assert(ahead >= 2, "a plane is complete before the round that takes it");
   /// Are rows beyond a face read from where others lie?
-  static constexpr bool maps_rows = (Tile::y_axis.ends_low() && y_rules.low != FaceRule::constant) ||
-                                    (Tile::y_axis.ends_high() && y_rules.high != FaceRule::constant);
+  static constexpr bool maps_rows = (Tile::y_axis.is_closed_low() && y_rules.low != FaceRule::constant) ||
+                                    (Tile::y_axis.is_closed_high() && y_rules.high != FaceRule::constant);
   static constexpr bool keeps_constants = Tile::keeps_rows || Tile::keeps_columns;
   static constexpr bool weighs_faces = (front_acts || back_acts) && !streams_faces;
 

@@ -36,8 +36,8 @@ struct UpdateReads<Stencil, true> {
 template <class Word>
 SPIDER_DEVICE constexpr FarSpan find_points(const AxisRulesOf<Word>& rules, const FarSpan& readable,
                                             std::int64_t extent) {
-  const bool cut_low = !goes_on(rules.low) && readable.begin < 0;
-  const bool cut_high = !goes_on(rules.high) && readable.end > extent;
+  const bool cut_low = !is_open(rules.low) && readable.begin < 0;
+  const bool cut_high = !is_open(rules.high) && readable.end > extent;
   return {cut_low ? 0 : readable.begin, cut_high ? extent : readable.end};
 }
 

@@ -42,9 +42,9 @@ struct StepShape {
   SPIDER_DEVICE static constexpr auto across() { return mirror_axis(Stencil::column_rules(), is_even); }
   static constexpr auto z_axis = planes(), y_axis = lines(), x_axis = across();
   static constexpr auto z_rules = z_axis.rules, y_rules = y_axis.rules, x_rules = x_axis.rules;
-  static constexpr bool front_acts = z_axis.ends_low(), back_acts = z_axis.ends_high();
-  static constexpr bool rows_end = y_axis.ends_low() || y_axis.ends_high();
-  static constexpr bool columns_end = x_axis.ends_low() || x_axis.ends_high();
+  static constexpr bool front_acts = z_axis.is_closed_low(), back_acts = z_axis.is_closed_high();
+  static constexpr bool rows_end = y_axis.is_closed_low() || y_axis.is_closed_high();
+  static constexpr bool columns_end = x_axis.is_closed_low() || x_axis.is_closed_high();
 
   static constexpr int width = 32 * columns;
   static constexpr int height = warps_down * rows;

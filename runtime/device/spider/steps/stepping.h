@@ -48,14 +48,14 @@ SPIDER_DEVICE typename Numbers::Number load_number(device::Shared from) {
   }
 }
 
-SPIDER_DEVICE constexpr bool goes_on(FaceRule rule) {
+SPIDER_DEVICE constexpr bool is_open(FaceRule rule) {
   return rule == FaceRule::halo || rule == FaceRule::periodic;
 }
 
 /// Does the field have cells at index i, its own or stepped ones beyond a face?
 template <class Word, class Index, class Extent>
 SPIDER_DEVICE constexpr bool holds_index(const AxisRulesOf<Word>& rules, Index i, Extent extent) {
-  return (i >= 0 || goes_on(rules.low)) && (i < extent || goes_on(rules.high));
+  return (i >= 0 || is_open(rules.low)) && (i < extent || is_open(rules.high));
 }
 
 /// Where a tap that leads to index i finds its value.
@@ -122,8 +122,8 @@ struct MirrorAxis {
   bool mirrors_low, mirrors_high;  ///< beyond such a face are the field's cells, turned round, at every step
 
   SPIDER_DEVICE constexpr bool turns() const { return mirrors_low || mirrors_high; }
-  SPIDER_DEVICE constexpr bool ends_low() const { return !mirrors_low && !goes_on(rules.low); }
-  SPIDER_DEVICE constexpr bool ends_high() const { return !mirrors_high && !goes_on(rules.high); }
+  SPIDER_DEVICE constexpr bool is_closed_low() const { return !mirrors_low && !is_open(rules.low); }
+  SPIDER_DEVICE constexpr bool is_closed_high() const { return !mirrors_high && !is_open(rules.high); }
 
   // A face that turns shows the constant beyond the other one, too, behind the cells of the field.
 
@@ -161,7 +161,7 @@ struct MirrorAxis {
 
 /// May cells beyond such a face be stepped like others, if weights are even?
 SPIDER_DEVICE constexpr bool can_mirror(FaceRule rule, int reach) {
-  return goes_on(rule) || is_mirror_rule(rule) || (rule == FaceRule::nearest && reach <= 1);
+  return is_open(rule) || is_mirror_rule(rule) || (rule == FaceRule::nearest && reach <= 1);
 }
 
 /// An axis whose faces turn the field round where they are asked to, and fold or are `nearest`.

@@ -42,8 +42,8 @@ struct Stencil {
   static constexpr spider::LevelForm form = spider::LevelForm::cross;
   static constexpr double unit = 0x1.999999999999ap-4;
   static constexpr float last = 0x1.a36e2ep-14F, back = 0x1p+0F;
-  static constexpr bool holds_columns = true;
-  static constexpr float held_center = 0x1p+2F;
+  static constexpr bool constant_lanes = true;
+  static constexpr float ghost_center = 0x1p+2F;
   // Over the unit.
   static constexpr float center = 0x1p+2F, z_low = 0x1p+0F, z_high = 0x1p+0F;
   static constexpr float y_low = 0x1p+0F, y_high = 0x1p+0F, x_low = 0x1p+0F, x_high = 0x1p+0F;
@@ -58,7 +58,7 @@ struct SingleStep : Stencil {
   static constexpr int blocks_per_multiprocessor = 2;
   static constexpr spider::LevelForm form = spider::LevelForm::taps;
   static constexpr double unit = 1;
-  static constexpr float last = 1, back = 1, held_center = 1;
+  static constexpr float last = 1, back = 1, ghost_center = 1;
   static constexpr float center = 0x1.999998p-2F, z_low = 0x1.99999cp-4F, z_high = 0x1.99999ap-4F;
   static constexpr float y_low = 0x1.99999cp-4F, y_high = 0x1.99999ap-4F, x_low = 0x1.99999ap-4F, x_high = 0x1.99999ap-4F;
 };

@@ -1537,35 +1537,35 @@ TEST(Steps, Levels3dKeepFieldsThatUpdatesRead) {
 
 TEST(Steps, Levels3dHoldConstantsAlongX) {
   spec::StencilSpec star = steps_in(3, 4);
-  const auto held_center = [](const spec::StencilSpec& stencil) {
-    return std::get<Levels3d>(plan_of_steps(stencil).scheme).held_center;
+  const auto ghost_center = [](const spec::StencilSpec& stencil) {
+    return std::get<Levels3d>(plan_of_steps(stencil).scheme).ghost_center;
   };
   const auto levels = std::get<Levels3d>(plan_of_steps(star).scheme);
   star.boundary[spec::axis_x].low = {spec::BoundaryRule::antisymmetric, 0, {}};
   star.boundary[spec::axis_x].high = {spec::BoundaryRule::constant, 0, {}};
-  EXPECT_EQ(held_center(star), levels.scaled.center);  // any weights keep 0
+  EXPECT_EQ(ghost_center(star), levels.scaled.center);  // any weights keep 0
   star.boundary[spec::axis_x].high.value = 2;
   const double neighbour = star.taps.front().weight;
   for (const double center : {1 - 6 * neighbour, 0.25}) {
     star.taps[3].weight = center;
-    const std::optional<float> held = held_center(star);
+    const std::optional<float> held = ghost_center(star);
     ASSERT_TRUE(held);
     EXPECT_NEAR((*held + 6) * neighbour, 1, 1e-6);
   }
   spec::StencilSpec without_center = star;
   without_center.taps.erase(without_center.taps.begin() + 3);
-  EXPECT_FALSE(held_center(without_center));
+  EXPECT_FALSE(ghost_center(without_center));
   for (const double weight : {0.2, -0.05}) {  // errors beyond faces would grow
     spec::StencilSpec growing = star;
     for (spec::Tap& tap : growing.taps) tap.weight = weight;
-    EXPECT_FALSE(held_center(growing));
+    EXPECT_FALSE(ghost_center(growing));
     growing.boundary[spec::axis_x].high.value = 0;
-    EXPECT_TRUE(held_center(growing));
+    EXPECT_TRUE(ghost_center(growing));
   }
   star.boundary[spec::axis_x].high.value = 0;
   star.storage = spec::Storage::f32;
   star.update = updated_box(spec::Storage::f32).update;  // what it makes of a constant is another
-  EXPECT_FALSE(held_center(star));
+  EXPECT_FALSE(ghost_center(star));
 }
 
 TEST(Steps, DoublesKeepTheSpecsWeights) {

@@ -48,8 +48,8 @@ SchemeText text_of(const plan::Levels3d& scheme, const Kernel& kernel) {
   bindings["unit"] = fmt::format("{:a}", scheme.unit);
   bindings["last"] = fmt::format("{:a}F", scheme.last);
   bindings["back"] = fmt::format("{:a}F", scheme.back);
-  bindings["holds_columns"] = scheme.held_center ? "true" : "false";
-  bindings["held_center"] = fmt::format("{:a}F", scheme.held_center.value_or(0));
+  bindings["constant_lanes"] = scheme.ghost_center ? "true" : "false";
+  bindings["ghost_center"] = fmt::format("{:a}F", scheme.ghost_center.value_or(0));
   bindings["scaled_weights"] = weights_text(scheme.scaled);
   bindings["single_weights"] = weights_text(scheme.single);
   bindings["plane_rules"] = zero_rules_text(spec, spec::axis_z);

@@ -186,7 +186,7 @@ Offer<Levels3d> Levels3d::plan(const Problem& problem, const Contraction& /*cont
   std::optional<Levels3dChoice> choice = choose_levels3d(problem.spec, problem.op.steps);
   if (!choice) return Offer<Levels3d>::none("so many steps find no room in registers and shared memory");
   set_weights(problem.weights, problem.spec.update.has_value(), choice->scheme);
-  choice->scheme.held_center = find_held_center(problem.spec, choice->scheme);
+  choice->scheme.ghost_center = find_held_center(problem.spec, choice->scheme);
   return {choice->scheme, choice->microseconds, ""};
 }
 

@@ -35,7 +35,7 @@ struct Levels3d {
   float last = 1;   ///< what results are multiplied with, so that all weights sum to what the spec's do
   /// Of constants beyond faces along x: what a cell there is multiplied with, so that steps keep it. Not
   /// where that would enlarge errors; there they are set at every step.
-  std::optional<float> held_center;
+  std::optional<float> ghost_center;
   float back = 1;                ///< of updates, whose cells have no unit: the weight that sums are over
   Weights scaled;                ///< over the unit, or over `back`
   Weights single;                ///< of a single step

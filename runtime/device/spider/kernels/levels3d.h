@@ -11,7 +11,7 @@
 /// weight (`cross`), so are those beyond faces that turn the field round: their input is the field's, turned
 /// round. Beyond the others they are set in registers before they are added: a column and a row of the tile
 /// at every step, and along z the plane that is given and the one before it. Lanes beyond constant faces
-/// along x hold the constant instead (`holds_columns`): it is a field that the stencil keeps, once what lies
+/// along x hold the constant instead (`constant_lanes`): it is a field that the stencil keeps, once what lies
 /// inside is left out and a cell's own weight makes up for that.
 ///
 /// What an update reads of further fields at points waits in shared memory, as many planes of each as steps
@@ -32,7 +32,7 @@
 ///   multiplied with;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
 ///   None is `antisymmetric`, which is the constant 0 to such taps;
-/// - holds_columns, held_center: do lanes hold constants, and the weight of a cell there that with those of
+/// - constant_lanes, ghost_center: do lanes hold constants, and the weight of a cell there that with those of
 ///   its neighbours keeps them: all sum to 1 over `unit`.
 #pragma once
 
@@ -54,7 +54,7 @@ namespace spider {
 inline namespace device_4 {
 
 /// Which cells of a tile are set at every step.
-enum class SetCells {
+enum class GhostFill {
   none,
   rows,  ///< beyond constant faces along y
   any,
@@ -76,25 +76,25 @@ sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;
   if constexpr (Kernel::sets_cells) {
-    const SetCells found = Kernel::find_set_cells(walk);
+    const GhostFill found = Kernel::ghost_fill_of(walk);
     if constexpr (Kernel::takes_any) {
-      if (found == SetCells::any) {
+      if (found == GhostFill::any) {
         if constexpr (Kernel::any_is_seldom) {
           Kernel::run_any(field);
         } else {
-          Kernel::template run<SetCells::any>(field, walk);
+          Kernel::template run<GhostFill::any>(field, walk);
         }
         return;
       }
     }
     if constexpr (Kernel::takes_rows) {
-      if (found == SetCells::rows) {
-        Kernel::template run<SetCells::rows>(field, walk);
+      if (found == GhostFill::rows) {
+        Kernel::template run<GhostFill::rows>(field, walk);
         return;
       }
     }
   }
-  Kernel::template run<SetCells::none>(field, walk);
+  Kernel::template run<GhostFill::none>(field, walk);
 }
 
 /// Shared memory of a plane of all that an update reads at points.
@@ -125,7 +125,7 @@ struct Levels3dLayout : LevelShape<Stencil> {
   static constexpr bool takes_cells = false;
   // Where cells beyond faces along x are filled or set, tiles there take longer than those at others.
   SPIDER_DEVICE static constexpr bool acts(FaceRule rule) {
-    return !is_open(rule) && !(Stencil::holds_columns && rule == FaceRule::constant);
+    return !is_open(rule) && !(Stencil::constant_lanes && rule == FaceRule::constant);
   }
   static constexpr bool columns_last = acts(Shape::x_rules.low) || acts(Shape::x_rules.high);
 };
@@ -165,17 +165,19 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int points = point_fields == 0 ? end_of_walk : turned_points + 8 * 32 * warps;
   static constexpr int shared_bytes = points + point_slots * bytes_of_points<Stencil, Tile::height, width>();
   /// Are cells beyond faces loaded before the chain and stored behind it? Two-byte ones took longer so.
-  static constexpr bool fills_late = Cells::element_bytes == 4;
+  static constexpr bool splits_ghost_copy = Cells::element_bytes == 4;
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
   /// Do lanes beyond a face along x have its constant, and keep it?
-  static constexpr bool holds_low = Stencil::holds_columns && Tile::x_rules.low == FaceRule::constant;
-  static constexpr bool holds_high = Stencil::holds_columns && Tile::x_rules.high == FaceRule::constant;
+  static constexpr bool low_ghost_lanes_constant =
+      Stencil::constant_lanes && Tile::x_rules.low == FaceRule::constant;
+  static constexpr bool holds_high = Stencil::constant_lanes && Tile::x_rules.high == FaceRule::constant;
   /// Others than 0, which stays what it is with any weights?
-  static constexpr bool holds_numbers = steps > 1 && ((holds_low && Tile::x_rules.low_value != 0) ||
-                                                      (holds_high && Tile::x_rules.high_value != 0));
+  static constexpr bool holds_numbers = steps > 1 &&
+                                        ((low_ghost_lanes_constant && Tile::x_rules.low_value != 0) ||
+                                         (holds_high && Tile::x_rules.high_value != 0));
   /// Beyond which faces along x are cells set at every step? Where the high one does not lie between two
   /// lanes, a constant is, too.
-  static constexpr bool sets_low = Shape::x_axis.is_closed_low() && !holds_low;
+  static constexpr bool sets_low = Shape::x_axis.is_closed_low() && !low_ghost_lanes_constant;
   static constexpr bool sets_high = Shape::x_axis.is_closed_high();
   /// Does a face along x turn, and show a small field the constant beyond the other one?
   static constexpr bool mirrors_constant = Shape::x_axis.turns() && Shape::columns_end;
@@ -239,10 +241,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// The constant beyond a face, but of a lane that lies beyond a face along x, too, that one's.
   SPIDER_DEVICE static float constant_of_lane(std::uint32_t value) {
     constexpr AxisRules rules = Stencil::column_rules();
-    if constexpr (holds_low || holds_high) {
+    if constexpr (low_ghost_lanes_constant || holds_high) {
       const std::uint32_t lane =
           device::load_shared_word(static_cast<Shared>(held_lanes + 4 * device::lane_index()));
-      if (holds_low && (lane & beyond_low) != 0) value = rules.low_value;
+      if (low_ghost_lanes_constant && (lane & beyond_low) != 0) value = rules.low_value;
       if (holds_high && (lane & beyond_high) != 0) value = rules.high_value;
     }
     return device::float_of(value);
@@ -250,22 +252,22 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// A lane's weights of a cell itself, by its columns. Lanes that hold numbers have their own: what they
   /// leave out of neighbours, which lies inside, is made up for.
-  struct Centers {
+  struct CenterWeights {
     float first, inner, last;
   };
-  SPIDER_DEVICE static Centers find_centers(std::uint32_t lane) {
+  SPIDER_DEVICE static CenterWeights find_center_weights(std::uint32_t lane) {
     constexpr float below = is_cross ? Stencil::y_high : 0.0F;
     constexpr float above = is_cross ? Stencil::y_low : 0.0F;
-    Centers centers{Stencil::center, Stencil::center, Stencil::center};
+    CenterWeights centers{Stencil::center, Stencil::center, Stencil::center};
     if constexpr (holds_numbers) {
       if ((lane & (beyond_low | beyond_high)) != 0)
-        centers = {Stencil::held_center, Stencil::held_center, Stencil::held_center};
+        centers = {Stencil::ghost_center, Stencil::ghost_center, Stencil::ghost_center};
       if ((lane & beside_low) != 0) centers.last += Stencil::x_high + below;
       if ((lane & beside_high) != 0) centers.first += Stencil::x_low + above;
     }
     return centers;
   }
-  SPIDER_DEVICE static float multiply_center(const Centers& centers, int c, float value, float sum) {
+  SPIDER_DEVICE static float multiply_by_center(const CenterWeights& centers, int c, float value, float sum) {
     if constexpr (holds_numbers) {
       const float weight = c == 0 ? centers.first : (c + 1 == columns ? centers.last : centers.inner);
       return device::multiply_add(weight, value, sum);
@@ -276,7 +278,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// What a lane knows all the way.
   struct Way {
-    Centers centers;
+    CenterWeights centers;
     std::int32_t stream;        ///< planes of the input
     std::int32_t start;         ///< the first of them
     std::uint32_t stored_rows;  ///< of the warp, bits
@@ -362,7 +364,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Shared edges;        ///< the lane's cells of the warp's first row among those handed on
     int points;          ///< the slot of further fields' plane that the first step completes
     std::uint32_t lane;  ///< Way::cells
-    Centers centers;
+    CenterWeights centers;
   };
 
   /// Is a plane of any step at a face along z?
@@ -376,8 +378,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Sets the plane given, and the one before, where it lies beyond a face; adds to the sum what it lacks
   /// because the plane beyond was not known in time.
   template <int level>
-  SPIDER_DEVICE static void set_planes(const SweepArguments& f, std::int32_t z, Row& now, Row& before,
-                                       Row& sum) {
+  SPIDER_DEVICE static void fill_ghost_planes(const SweepArguments& f, std::int32_t z, Row& now, Row& before,
+                                              Row& sum) {
     const std::int32_t end = extent_of(f, 0);
     constexpr auto along = Shape::planes();
     if constexpr (along.has_constant_before()) {
@@ -436,13 +438,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                                      Row& before, Row& out) {
     Row& now = cells[level][i];
     Row& sum = sums[level][i];
-    if constexpr (near_face) set_planes<level>(f, at.z - level, now, before, sum);
+    if constexpr (near_face) fill_ghost_planes<level>(f, at.z - level, now, before, sum);
     Row next;
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) {
       next[c] = is_cross ? sum[c] + now[c] : add_product(Stencil::z_high, now[c], sum[c]);
-      sum[c] = multiply_center(at.centers, c, now[c],
-                               is_cross ? before[c] : add_product(Stencil::z_low, before[c], 0.0F));
+      sum[c] = multiply_by_center(at.centers, c, now[c],
+                                  is_cross ? before[c] : add_product(Stencil::z_low, before[c], 0.0F));
     }
     if constexpr (near_face) add_mirror_plane_early(f, at.z - level, before, sum);
     if constexpr (HasUpdate<Stencil>::value) update_row<level, i>(f, at, before, next);
@@ -486,20 +488,20 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Sets the column before the low face, of all steps; lane `is_here` has it last.
   template <int level>
-  SPIDER_DEVICE static void set_low_column(const MappedIndex& from, bool is_here, Planes& cells) {
+  SPIDER_DEVICE static void fill_low_ghost_column(const MappedIndex& from, bool is_here, Planes& cells) {
     SPIDER_UNROLL
     for (int i = 0; i < rows; ++i) {
       Row& u = cells[level][i];
       const float taken = take(from.index == 1 ? u[1] : u[0], device::lane_index() + 1);
       if (is_here) u[columns - 1] = from.constant ? constant_of<level>(device::float_of(from.value)) : taken;
     }
-    if constexpr (level + 1 < steps) set_low_column<level + 1>(from, is_here, cells);
+    if constexpr (level + 1 < steps) fill_low_ghost_column<level + 1>(from, is_here, cells);
   }
 
   /// Sets the column behind the high face, of all steps; lane `is_here` has it as its column c.
   template <int level, int c>
-  SPIDER_DEVICE static void set_high_column(const MappedIndex& from, bool is_last, bool is_here,
-                                            Planes& cells) {
+  SPIDER_DEVICE static void fill_high_ghost_column(const MappedIndex& from, bool is_last, bool is_here,
+                                                   Planes& cells) {
     SPIDER_UNROLL
     for (int i = 0; i < rows; ++i) {
       Row& u = cells[level][i];
@@ -512,17 +514,18 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       if (is_here)
         u[c] = from.constant ? constant_of<level>(device::float_of(from.value)) : (is_last ? last : other);
     }
-    if constexpr (level + 1 < steps) set_high_column<level + 1, c>(from, is_last, is_here, cells);
+    if constexpr (level + 1 < steps) fill_high_ghost_column<level + 1, c>(from, is_last, is_here, cells);
   }
 
   /// Where the face lies between two lanes it is held, if it may be.
   template <int c>
-  SPIDER_DEVICE static void set_high_columns(std::int32_t end, std::int32_t place, Planes& cells) {
+  SPIDER_DEVICE static void fill_high_ghost_columns(std::int32_t end, std::int32_t place, Planes& cells) {
     if (place % columns == c) {
       const MappedIndex from = beyond_columns(end, end);
-      set_high_column<0, c>(from, from.index == end - 1, device::lane_index() == place / columns, cells);
+      fill_high_ghost_column<0, c>(from, from.index == end - 1, device::lane_index() == place / columns,
+                                   cells);
     } else if constexpr (c + 1 < columns) {
-      set_high_columns<c + 1>(end, place, cells);
+      fill_high_ghost_columns<c + 1>(end, place, cells);
     }
   }
 
@@ -556,11 +559,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     if constexpr (sets_low) {
       if (x0 < 0)
-        set_low_column<0>(beyond_columns(-1, end), device::lane_index() == (-x0 - 1) / columns, cells);
+        fill_low_ghost_column<0>(beyond_columns(-1, end), device::lane_index() == (-x0 - 1) / columns, cells);
     }
     if constexpr (sets_high) {
       const std::int32_t place = end - x0;
-      if (place >= 0 && place < width) set_high_columns<holds_high ? 1 : 0>(end, place, cells);
+      if (place >= 0 && place < width) fill_high_ghost_columns<holds_high ? 1 : 0>(end, place, cells);
     }
   }
 
@@ -633,7 +636,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Sets those of the warp's rows that lie beyond faces with constants, and where faces show those if asked.
   template <bool shown_too>
-  SPIDER_DEVICE static void set_constant_rows(std::uint32_t flags, const Place& at, Planes& cells) {
+  SPIDER_DEVICE static void fill_constant_rows(std::uint32_t flags, const Place& at, Planes& cells) {
     constexpr auto along = Shape::lines();
     if constexpr (along.has_constant_before() && (shown_too || along.is_closed_low())) {
       if ((flags & at_low_row) != 0)
@@ -647,8 +650,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Sets the row beyond a face, of a step.
   template <int level>
-  SPIDER_DEVICE static void set_rows(std::int32_t end, std::int32_t y, Row (&u)[rows], Row& above,
-                                     Row& below) {
+  SPIDER_DEVICE static void fill_ghost_rows(std::int32_t end, std::int32_t y, Row (&u)[rows], Row& above,
+                                            Row& below) {
     if constexpr (Shape::y_axis.is_closed_low()) {
       if (y <= 0 && y > -rows - 1) {
         const MappedIndex from = beyond_rows(-1, end);
@@ -674,7 +677,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                                            const Row& below, Row (&sum)[rows]) {
     const int lane = device::lane_index();
     // Beyond a face that is held nothing comes from inside.
-    const bool takes_right = !holds_low || (bits & beside_low) == 0;
+    const bool takes_right = !low_ghost_lanes_constant || (bits & beside_low) == 0;
     const bool takes_left = !holds_high || (bits & beside_high) == 0;
     // Of the row above: the sums of a cell's right and lower neighbour.
     Row corners;
@@ -729,7 +732,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       load_row(own + static_cast<Shared>(warp + 1 < warps ? warp_edges : Tile::row_bytes), below);
     }
     if constexpr (near_face) {
-      set_rows<level>(extent_of(f, 1), kept_word(origin + 4) + warp * rows, cells[level], above, below);
+      fill_ghost_rows<level>(extent_of(f, 1), kept_word(origin + 4) + warp * rows, cells[level], above,
+                             below);
     }
     add_neighbours(at.lane, cells[level], above, below, sums[level]);
     if constexpr (level + 1 < steps) add_levels<level + 1, near_face>(f, at, cells, sums);
@@ -963,7 +967,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: which
   /// cells of the tile are set at every step.
-  template <int parity, SetCells sets>
+  template <int parity, GhostFill sets>
   SPIDER_DEVICE static void take_plane(const Arguments& f, Way& way, std::int32_t b, int& slot,
                                        int& point_slot, Planes& cells, Planes& sums) {
     const device::Vector range = device::load_shared(static_cast<Shared>(ranges));
@@ -982,7 +986,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     // What comes between both halves hides what loads wait for.
     typename Tile::TurnedCells turned{};
     const bool fills = Shape::x_axis.turns() && (way.flags & fills_columns) != 0;
-    if constexpr (!fills_late) {
+    if constexpr (!splits_ghost_copy) {
       if ((way.flags & (fills_columns | moves_input)) != 0 && b + 1 < way.stream)
         settle_input(f, way.flags, way.turned, b + 1, following);
     } else if (fills) {
@@ -1005,7 +1009,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     };
     const bool whole = (way.flags & stores_vectors) != 0;
     // What seldom runs needs but one copy of the chain.
-    constexpr bool is_always_near = sets == SetCells::any && any_is_seldom;
+    constexpr bool is_always_near = sets == GhostFill::any && any_is_seldom;
     if (is_always_near || !whole || is_at_face(f, at.z)) {
       complete_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else if constexpr (!is_always_near) {
@@ -1013,22 +1017,22 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     // As a sum nvcc 13.0 loses it in some kernels: rows were stored where no register says.
     way.output = device::step_further(way.output, f.output_stride[0]);
-    constexpr bool columns_here = sets == SetCells::any && sets_columns;
-    constexpr bool rows_here = sets != SetCells::none && has_constant_rows;
+    constexpr bool columns_here = sets == GhostFill::any && sets_columns;
+    constexpr bool rows_here = sets != GhostFill::none && has_constant_rows;
     constexpr std::uint32_t set_here = (columns_here ? at_columns : 0U) | (rows_here ? at_rows : 0U);
     if (set_here != 0 && (way.flags & set_here) != 0) {
       if (rows_here && (way.flags & at_rows) != 0)
-        set_constant_rows<sets == SetCells::any || !sets_columns>(way.flags, at, cells);
+        fill_constant_rows<sets == GhostFill::any || !sets_columns>(way.flags, at, cells);
       if (columns_here && (way.flags & at_columns) != 0)
         set_columns(extent_of(f, 2), kept_word(origin), cells);
     }
-    if (fills_late && fills)
+    if (splits_ghost_copy && fills)
       Tile::store_mirror_ghosts(way.turned, static_cast<Shared>(following * input_bytes), turned);
     device::copy_async_wait<ahead - 1>();
     device::sync_block();
     point_slot = point_slot + 1 == point_slots ? 0 : point_slot + 1;
     fill_ghost_points(way, point_slot);
-    if (sets != SetCells::none && sets_rows && (way.flags & at_rows) != 0) {
+    if (sets != GhostFill::none && sets_rows && (way.flags & at_rows) != 0) {
       add_levels<0, true>(f, at, cells, sums);
     } else {
       add_levels<0, false>(f, at, cells, sums);
@@ -1037,10 +1041,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// What of Way::cells says where faces along x are held.
-  SPIDER_DEVICE static std::uint32_t find_held(const Walk& w) {
+  SPIDER_DEVICE static std::uint32_t find_ghost_lanes(const Walk& w) {
     const std::int32_t x = w.x0 + columns * device::lane_index();
     std::uint32_t held = 0;
-    if (holds_low && x < 0) held |= x + columns == 0 ? beyond_low | beside_low : beyond_low;
+    if (low_ghost_lanes_constant && x < 0) held |= x + columns == 0 ? beyond_low | beside_low : beyond_low;
     if (holds_high && x >= w.extent[2]) held |= x == w.extent[2] ? beyond_high | beside_high : beyond_high;
     return held;
   }
@@ -1057,7 +1061,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     device::Vector v{};
     SPIDER_UNROLL
     for (int i = 0; i < Tile::vector_elements; ++i) {
-      const bool low = holds_low && first + i < 0;
+      const bool low = low_ghost_lanes_constant && first + i < 0;
       if (!low && !(holds_high && first + i >= w.extent[2])) continue;
       Cells::put(v.word[i / Cells::per_word], i % Cells::per_word,
                  Cells::cell(device::float_of(low ? rules.low_value : rules.high_value)));
@@ -1089,7 +1093,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Is one of `count` rows from y on set at every step, or one next to them?
-  SPIDER_DEVICE static bool has_set_rows(const Walk& w, std::int32_t y, int count) {
+  SPIDER_DEVICE static bool has_ghost_rows(const Walk& w, std::int32_t y, int count) {
     if constexpr (has_constant_rows) {
       constexpr auto along = Shape::lines();
       const std::int32_t low = along.begin(w.extent[1]) - 1;
@@ -1117,10 +1121,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return found;
   }
 
-  SPIDER_DEVICE static SetCells find_set_cells(const Walk& w) {
-    if (has_set_columns(w) || (takes_any && has_mirrored_row(w))) return SetCells::any;
-    if (!has_set_rows(w, w.y0, Tile::height)) return SetCells::none;
-    return takes_rows ? SetCells::rows : SetCells::any;
+  SPIDER_DEVICE static GhostFill ghost_fill_of(const Walk& w) {
+    if (has_set_columns(w) || (takes_any && has_mirrored_row(w))) return GhostFill::any;
+    if (!has_ghost_rows(w, w.y0, Tile::height)) return GhostFill::none;
+    return takes_rows ? GhostFill::rows : GhostFill::any;
   }
 
   SPIDER_DEVICE static Way find_way(const SweepArguments& f, const Walk& w) {
@@ -1152,15 +1156,15 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     way.start = w.start;
     for (int n = 0; n < rows; ++n) way.offset[n] = piece.offset[n];
     way.stored_rows = wanted.rows;
-    way.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U) | find_held(w);
-    way.centers = find_centers(way.cells);
+    way.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U) | find_ghost_lanes(w);
+    way.centers = find_center_weights(way.cells);
     if (device::warp_index() == 0) {  // the lanes of all warps have the same columns
-      device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_held(w));
+      device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_ghost_lanes(w));
     }
     if constexpr (Shape::x_axis.turns()) way.turned = Tile::find_mirror_ghosts(w);
     way.flags = device::largest_in_warp(
         (wanted.whole ? stores_vectors : 0U) | (has_set_columns(w) ? at_columns : 0U) |
-        (has_set_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |
+        (has_ghost_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |
         (way.turned.exist() ? fills_columns : 0U) | (Tile::splits_words && !piece.whole ? moves_input : 0U));
     way.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
     way.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
@@ -1172,11 +1176,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Where it is seldom, apart: among the others it made those up to 3 % slower, and is itself slower so.
   SPIDER_DEVICE_APART void run_any(const Arguments& f) {
     Walk w;
-    if (Tile::find_walk(f, w)) run<SetCells::any>(f, w);
+    if (Tile::find_walk(f, w)) run<GhostFill::any>(f, w);
   }
 
-  /// `sets`: as find_set_cells says.
-  template <SetCells sets>
+  /// `sets`: as ghost_fill_of says.
+  template <GhostFill sets>
   SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
     fill_planes(w);
     if constexpr (point_fields > 0) {

@@ -296,7 +296,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Hands on a warp's rows of the plane beyond a face: `to` is where they go, `from` where the rule finds
   /// others than constants.
-  SPIDER_DEVICE static void hand_on_beyond(FaceRule rule, Word value, bool written, Shared to, Shared from) {
+  SPIDER_DEVICE static void emit_ghost_plane(FaceRule rule, Word value, bool written, Shared to,
+                                             Shared from) {
     if (!written) return;
     SPIDER_NO_UNROLL
     for (int i = 0; i < rows; ++i) {
@@ -325,7 +326,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Puts constants back into a warp's rows beyond faces, which are handed on like others. Taps of the field
   /// reach the nearest only.
-  SPIDER_DEVICE static void put_back_rows(const Walk& w, int first, bool written, Shared to) {
+  SPIDER_DEVICE static void restore_constant_rows(const Walk& w, int first, bool written, Shared to) {
     if (!written) return;
     constexpr auto along = Tile::lines();
     SPIDER_UNROLL
@@ -882,7 +883,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr std::uint32_t writes = 2U << columns;  ///< it hands on cells
   static constexpr int first_row = columns + 2;           ///< and reads these of the warp's rows
   static_assert(first_row + Tile::rows_of_warp <= 32, "a lane's choices are bits of a word");
-  static constexpr std::uint32_t mends = 32U << rows;  ///< it sets rows or columns beyond faces behind steps
+  static constexpr std::uint32_t needs_ghost_fix =
+      32U << rows;  ///< it sets rows or columns beyond faces behind steps
   static constexpr std::uint32_t fills_columns = 64U << rows;  ///< and columns of the input
   static constexpr std::uint32_t moves_input = 128U << rows;   ///< rows may come a cell behind their places
   static_assert(rows + 8 <= 32, "a warp's choices are bits of a word");
@@ -920,11 +922,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       keeps = keeps || (Tile::is_kept_row(w, y) && y >= along.begin(w.extent[1]) - ry &&
                         y < along.end(w.extent[1]) + ry);
     }
-    const std::uint32_t of_warp =
-        stored.rows | (keeps || columns_beyond > 0 ? mends : 0) | (columns_beyond > 0 ? fills_columns : 0) |
-        (stored.whole ? stores_vectors : 0) | (piece.whole ? requests_pieces : 0) |
-        (piece.has_cells ? requests_cells : 0) | (turns ? fills_turned : 0) | (mapped ? reads_mapped : 0) |
-        (Tile::splits_words && !piece.whole ? moves_input : 0);
+    const std::uint32_t of_warp = stored.rows | (keeps || columns_beyond > 0 ? needs_ghost_fix : 0) |
+                                  (columns_beyond > 0 ? fills_columns : 0) |
+                                  (stored.whole ? stores_vectors : 0) | (piece.whole ? requests_pieces : 0) |
+                                  (piece.has_cells ? requests_cells : 0) | (turns ? fills_turned : 0) |
+                                  (mapped ? reads_mapped : 0) |
+                                  (Tile::splits_words && !piece.whole ? moves_input : 0);
     const std::uint32_t of_lane = (is_written(w, columns * device::lane_index()) ? writes : 0) |
                                   stored.cells | (piece.is_vector ? requests_vector : 0) |
                                   piece.rows << first_row;
@@ -1036,19 +1039,19 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// What few rounds, and few warps, do behind a step: plane z is handed on beyond a face along z, rows and
   /// columns beyond others are set. `to` is where the warp's rows go, `from` where the rule of the high face
   /// finds them.
-  SPIDER_DEVICE_APART void mend(const Arguments& f, std::int32_t start, std::int32_t z, int first,
-                                std::uint32_t choices_of_lane, Shared plane, Shared own, Shared from) {
+  SPIDER_DEVICE_APART void fix_ghosts(const Arguments& f, std::int32_t start, std::int32_t z, int first,
+                                      std::uint32_t choices_of_lane, Shared plane, Shared own, Shared from) {
     const bool written = !Tile::keeps_columns || (choices_of_lane & writes) != 0;
     const auto extent = static_cast<std::int32_t>(f.extent[0]);
     constexpr auto along = Tile::planes();
     if (is_behind(extent, z)) {
-      hand_on_beyond(along.has_constant_behind() ? FaceRule::constant : z_rules.high, along.value_behind(),
-                     written, plane + own, from);
+      emit_ghost_plane(along.has_constant_behind() ? FaceRule::constant : z_rules.high, along.value_behind(),
+                       written, plane + own, from);
     } else if (is_before(extent, z)) {
-      hand_on_beyond(FaceRule::constant, along.value_before(), written, plane + own, from);
+      emit_ghost_plane(FaceRule::constant, along.value_before(), written, plane + own, from);
     }
     if constexpr (Tile::keeps_rows)
-      put_back_rows(find_kept(f, start, kept_range(0)), first, written, plane + own);
+      restore_constant_rows(find_kept(f, start, kept_range(0)), first, written, plane + own);
     if constexpr (columns_end) {
       device::sync_warp();
       fill_columns<Numbers>(plane, same_in_warp(first), rows, kept_count(), device::lane_index(), 32);
@@ -1279,10 +1282,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         } else if constexpr (steps > 1) {
           const bool behind = is_behind(w.extent[0], z);
           if (!behind) add_any(hand_on);
-          if (behind || is_before(w.extent[0], z) || (choices.warp & mends) != 0) {
+          if (behind || is_before(w.extent[0], z) || (choices.warp & needs_ghost_fix) != 0) {
             const bool turns = z_rules.high == FaceRule::mirror && w.extent[0] > 1;
-            mend(f, start_of(w.start), z, first, choices.lane, to, own,
-                 level_of(step, now, turns ? 2 : 1) + own);
+            fix_ghosts(f, start_of(w.start), z, first, choices.lane, to, own,
+                       level_of(step, now, turns ? 2 : 1) + own);
           }
         }
         if constexpr (reads_points) load_points(f, w, spans, step, first, z + 1 - rz, now, points);

@@ -206,8 +206,8 @@ ptxas info    : Function properties for _ZN6spider8device_413access_pointsIN17sp
 def self_test() -> None:
     found = spills_of("a", SAID)
     assert found == {("a", "sweep_block2d"): (2, 24, 8, 24)}, found
-    method = "spider::device_4::Levels3d<spider_a::Stencil>::run_any(spider::device_4::SweepArguments const&)"
-    assert name_of(method) == "Levels3d::run_any"
+    method = "spider::device_4::Levels3d<spider_a::Stencil>::run_boundary_noinline(spider::device_4::SweepArguments const&)"
+    assert name_of(method) == "Levels3d::run_boundary_noinline"
     assert not problems_of(found, found, {"a"})
     assert problems_of(found, {}, {"a"}) == ["a sweep_block2d: 2 entries with 24 bytes of stack, 8 stored and 24 loaded instead "
                                              "of no stack frame"]

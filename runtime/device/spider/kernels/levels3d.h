@@ -79,8 +79,8 @@ sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
     const GhostFill found = Kernel::ghost_fill_of(walk);
     if constexpr (Kernel::takes_any) {
       if (found == GhostFill::any) {
-        if constexpr (Kernel::any_is_seldom) {
-          Kernel::run_any(field);
+        if constexpr (Kernel::boundary_path_is_rare) {
+          Kernel::run_boundary_noinline(field);
         } else {
           Kernel::template run<GhostFill::any>(field, walk);
         }
@@ -192,9 +192,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// of registers that it asks for, took up to 5 % of the time.
   static constexpr bool sets_cells = sets_columns || Shape::rows_end;
   /// Do columns keep what they are in all tiles but those whose lanes a high face divides, and small fields?
-  static constexpr bool any_is_seldom = sets_columns && !sets_low && (holds_high || !sets_high);
+  static constexpr bool boundary_path_is_rare = sets_columns && !sets_low && (holds_high || !sets_high);
   /// Do tiles that set rows alone run a third code? Beside what sets columns the rows took 3 % more.
-  static constexpr bool takes_rows = has_constant_rows && (any_is_seldom || !sets_columns);
+  static constexpr bool takes_rows = has_constant_rows && (boundary_path_is_rare || !sets_columns);
   static constexpr bool takes_any = sets_columns || sets_rows;
 
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
@@ -277,7 +277,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// What a lane knows all the way.
-  struct Way {
+  struct WarpState {
     CenterWeights centers;
     std::int32_t stream;        ///< planes of the input
     std::int32_t start;         ///< the first of them
@@ -301,7 +301,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr std::uint32_t stores_vectors = 1U;
   static constexpr std::uint32_t at_columns = 2U;     ///< the tile has cells beyond a face where x ends
   static constexpr std::uint32_t at_rows = 4U;        ///< the warp has a row at a face where y ends
-  static constexpr std::uint32_t fills_columns = 8U;  ///< it has cells in Way::turned
+  static constexpr std::uint32_t fills_columns = 8U;  ///< it has cells in WarpState::turned
   static constexpr std::uint32_t points_in_vectors = 16U, fills_points = 32U;  ///< of further fields
   /// It has the row beyond a constant face where y ends: which of its rows, counted in these.
   static constexpr std::uint32_t at_low_row = 64U, at_high_row = 128U, low_row = 256U, high_row = 2048U;
@@ -357,13 +357,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   // Along z.
 
   /// Where a warp is.
-  struct Place {
+  struct PlaneCursor {
     std::int32_t z;      ///< the newest plane of the first step's input
     Shared now;          ///< the lane's cells of the warp's first row in that plane
     Shared before;       ///< and in the plane before
     Shared edges;        ///< the lane's cells of the warp's first row among those handed on
     int points;          ///< the slot of further fields' plane that the first step completes
-    std::uint32_t lane;  ///< Way::cells
+    std::uint32_t lane;  ///< WarpState::cells
     CenterWeights centers;
   };
 
@@ -413,7 +413,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Makes sums of row i of the plane that step `level` completes its results; `u` is what the step reads
   /// there.
   template <int level, int i>
-  SPIDER_DEVICE static void update_row(const Arguments& f, const Place& at, const Row& u, Row& sums) {
+  SPIDER_DEVICE static void update_row(const Arguments& f, const PlaneCursor& at, const Row& u, Row& sums) {
     static_assert(!UpdateReads<Stencil>::before, "registers have no room for the step before");
     PointInputs<Stencil, columns> inputs;
     if constexpr (point_fields > 0) {
@@ -434,8 +434,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Of row i: the next plane of step `level` and of all steps behind it. `before` is the last plane of the
   /// step's input, `out` becomes the result of all steps.
   template <int level, int i, bool near_face>
-  SPIDER_DEVICE static void complete(const Arguments& f, const Place& at, Planes& cells, Planes& sums,
-                                     Row& before, Row& out) {
+  SPIDER_DEVICE static void advance_levels(const Arguments& f, const PlaneCursor& at, Planes& cells,
+                                           Planes& sums, Row& before, Row& out) {
     Row& now = cells[level][i];
     Row& sum = sums[level][i];
     if constexpr (near_face) fill_ghost_planes<level>(f, at.z - level, now, before, sum);
@@ -457,7 +457,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         before[c] = cells[level + 1][i][c];
         cells[level + 1][i][c] = next[c];
       }
-      complete<level + 1, i, near_face>(f, at, cells, sums, before, out);
+      advance_levels<level + 1, i, near_face>(f, at, cells, sums, before, out);
     } else {
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) out[c] = next[c];
@@ -465,23 +465,23 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   template <int i, bool near_face, class Finish>
-  SPIDER_DEVICE static void complete_row(const Arguments& f, const Place& at, Planes& cells, Planes& sums,
-                                         const Finish& finish) {
+  SPIDER_DEVICE static void complete_row(const Arguments& f, const PlaneCursor& at, Planes& cells,
+                                         Planes& sums, const Finish& finish) {
     Row before;
     Row out;
     load_input(at.before + static_cast<Shared>(i * input_row_bytes), before);
     load_input(at.now + static_cast<Shared>(i * input_row_bytes), cells[0][i]);
-    complete<0, i, near_face>(f, at, cells, sums, before, out);
+    advance_levels<0, i, near_face>(f, at, cells, sums, before, out);
     finish(i, out);
   }
 
   /// First the rows that are handed on.
   template <int i, bool near_face, class Finish>
-  SPIDER_DEVICE static void complete_rows(const Arguments& f, const Place& at, Planes& cells, Planes& sums,
-                                          const Finish& finish) {
+  SPIDER_DEVICE static void advance_rows(const Arguments& f, const PlaneCursor& at, Planes& cells,
+                                         Planes& sums, const Finish& finish) {
     constexpr int row = i == 0 ? 0 : (i == 1 ? rows - 1 : i - 1);
     complete_row<row, near_face>(f, at, cells, sums, finish);
-    if constexpr (i + 1 < rows) complete_rows<i + 1, near_face>(f, at, cells, sums, finish);
+    if constexpr (i + 1 < rows) advance_rows<i + 1, near_face>(f, at, cells, sums, finish);
   }
 
   // In a plane.
@@ -591,7 +591,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Sets row i of all steps, which lies beyond a face that has a constant, where it is handed on, too.
   template <int level, int i>
-  SPIDER_DEVICE static void set_constant_row(float constant, const Place& at, Planes& cells) {
+  SPIDER_DEVICE static void set_constant_row(float constant, const PlaneCursor& at, Planes& cells) {
     const float value = constant_of<level>(constant);
     Row& u = cells[level][i];
     fill_row(value, u);
@@ -603,7 +603,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Finds the row at once: its warp is what the tile's others wait for.
-  SPIDER_DEVICE static void find_constant_row(float constant, std::uint32_t row, const Place& at,
+  SPIDER_DEVICE static void find_constant_row(float constant, std::uint32_t row, const PlaneCursor& at,
                                               Planes& cells) {
     static_assert(rows <= 8, "cases of all rows");
     switch (row) {
@@ -636,7 +636,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Sets those of the warp's rows that lie beyond faces with constants, and where faces show those if asked.
   template <bool shown_too>
-  SPIDER_DEVICE static void fill_constant_rows(std::uint32_t flags, const Place& at, Planes& cells) {
+  SPIDER_DEVICE static void fill_constant_rows(std::uint32_t flags, const PlaneCursor& at, Planes& cells) {
     constexpr auto along = Shape::lines();
     if constexpr (along.has_constant_before() && (shown_too || along.is_closed_low())) {
       if ((flags & at_low_row) != 0)
@@ -717,8 +717,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   template <int level, bool near_face>
-  SPIDER_DEVICE static void add_levels(const SweepArguments& f, const Place& at, Planes& cells,
-                                       Planes& sums) {
+  SPIDER_DEVICE static void add_xy_neighbours(const SweepArguments& f, const PlaneCursor& at, Planes& cells,
+                                              Planes& sums) {
     const int warp = device::warp_index();
     Row above;
     Row below;
@@ -736,7 +736,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                              below);
     }
     add_neighbours(at.lane, cells[level], above, below, sums[level]);
-    if constexpr (level + 1 < steps) add_levels<level + 1, near_face>(f, at, cells, sums);
+    if constexpr (level + 1 < steps) add_xy_neighbours<level + 1, near_face>(f, at, cells, sums);
   }
 
   // Planes.
@@ -781,7 +781,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Requests plane b of the stream for a slot.
-  SPIDER_DEVICE static void request(const SweepArguments& f, const Way& way, std::int32_t b, int slot,
+  SPIDER_DEVICE static void request(const SweepArguments& f, const WarpState& way, std::int32_t b, int slot,
                                     bool is_plain) {
     if (is_plain) {
       const Element* const plane = static_cast<const Element*>(f.input) + (way.start + b) * f.input_stride[0];
@@ -878,8 +878,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return is_here ? place(x) << 16U | place(source) : 0;
   }
 
-  /// Lists all that; bits of Way::cells and Way::flags.
-  SPIDER_DEVICE static void list_points(const SweepArguments& f, const Walk& w, Way& way) {
+  /// Lists all that; bits of WarpState::cells and WarpState::flags.
+  SPIDER_DEVICE static void list_points(const SweepArguments& f, const Walk& w, WarpState& way) {
     if constexpr (point_fields > 0) {
       constexpr auto along = Shape::lines();
       const int lane = device::lane_index();
@@ -917,7 +917,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Requests the points' fields of plane b of the stream for a slot.
-  SPIDER_DEVICE static void request_points(const Arguments& f, const Way& way, std::int32_t b, int slot) {
+  SPIDER_DEVICE static void request_points(const Arguments& f, const WarpState& way, std::int32_t b,
+                                           int slot) {
     if constexpr (point_fields > 0) {
       std::int32_t z = way.start + b;
       if (z < kept_word(point_planes) || z >= kept_word(point_planes + 4)) {
@@ -951,7 +952,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Fills points beyond faces along x of a plane that is there.
-  SPIDER_DEVICE static void fill_ghost_points(const Way& way, int slot) {
+  SPIDER_DEVICE static void fill_ghost_points(const WarpState& way, int slot) {
     if constexpr (point_fields > 0 && Shape::x_axis.turns()) {
       if ((way.flags & fills_points) == 0) return;
       const device::Pair turned =
@@ -968,7 +969,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: which
   /// cells of the tile are set at every step.
   template <int parity, GhostFill sets>
-  SPIDER_DEVICE static void take_plane(const Arguments& f, Way& way, std::int32_t b, int& slot,
+  SPIDER_DEVICE static void take_plane(const Arguments& f, WarpState& way, std::int32_t b, int& slot,
                                        int& point_slot, Planes& cells, Planes& sums) {
     const device::Vector range = device::load_shared(static_cast<Shared>(ranges));
     const auto word = [&](int i) { return static_cast<std::int32_t>(range.word[i]); };
@@ -994,13 +995,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::sync_warp();
       Tile::load_mirror_ghosts(way.turned, static_cast<Shared>(following * input_bytes), turned);
     }
-    const Place at{way.start + b,
-                   static_cast<Shared>(slot * input_bytes) + way.lane_row,
-                   static_cast<Shared>(before * input_bytes) + way.lane_row,
-                   way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes),
-                   point_slot,
-                   way.cells,
-                   way.centers};
+    const PlaneCursor at{way.start + b,
+                         static_cast<Shared>(slot * input_bytes) + way.lane_row,
+                         static_cast<Shared>(before * input_bytes) + way.lane_row,
+                         way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes),
+                         point_slot,
+                         way.cells,
+                         way.centers};
     const std::uint32_t stored_rows = b >= word(2) && b < word(3) ? way.stored_rows : 0;
     const auto finish = [&](bool whole, int i, Row& u) {
       const bool is_stored = (stored_rows >> i & 1U) != 0;
@@ -1009,11 +1010,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     };
     const bool whole = (way.flags & stores_vectors) != 0;
     // What seldom runs needs but one copy of the chain.
-    constexpr bool is_always_near = sets == GhostFill::any && any_is_seldom;
+    constexpr bool is_always_near = sets == GhostFill::any && boundary_path_is_rare;
     if (is_always_near || !whole || is_at_face(f, at.z)) {
-      complete_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
+      advance_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else if constexpr (!is_always_near) {
-      complete_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
+      advance_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
     // As a sum nvcc 13.0 loses it in some kernels: rows were stored where no register says.
     way.output = device::step_further(way.output, f.output_stride[0]);
@@ -1033,14 +1034,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     point_slot = point_slot + 1 == point_slots ? 0 : point_slot + 1;
     fill_ghost_points(way, point_slot);
     if (sets != GhostFill::none && sets_rows && (way.flags & at_rows) != 0) {
-      add_levels<0, true>(f, at, cells, sums);
+      add_xy_neighbours<0, true>(f, at, cells, sums);
     } else {
-      add_levels<0, false>(f, at, cells, sums);
+      add_xy_neighbours<0, false>(f, at, cells, sums);
     }
     slot = slot + 1 == input_slots ? 0 : slot + 1;
   }
 
-  /// What of Way::cells says where faces along x are held.
+  /// What of WarpState::cells says where faces along x are held.
   SPIDER_DEVICE static std::uint32_t find_ghost_lanes(const Walk& w) {
     const std::int32_t x = w.x0 + columns * device::lane_index();
     std::uint32_t held = 0;
@@ -1106,7 +1107,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
            (Shape::y_axis.is_closed_high() && y <= w.extent[1] - 1 && y + count > w.extent[1] - 1);
   }
 
-  /// Bits of Way::flags.
+  /// Bits of WarpState::flags.
   SPIDER_DEVICE static std::uint32_t find_constant_rows(const Walk& w, std::int32_t y) {
     std::uint32_t found = 0;
     if constexpr (has_constant_rows) {
@@ -1127,7 +1128,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return takes_rows ? GhostFill::rows : GhostFill::any;
   }
 
-  SPIDER_DEVICE static Way find_way(const SweepArguments& f, const Walk& w) {
+  SPIDER_DEVICE static WarpState find_way(const SweepArguments& f, const Walk& w) {
     const int first = device::warp_index() * rows;
     const int lane = device::lane_index();
     Piece piece = Tile::plan_copies(f, w);
@@ -1151,7 +1152,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::store_shared(static_cast<Shared>(ranges), range);
     }
     const std::int32_t y = w.y0 + first;
-    Way way{};
+    WarpState way{};
     way.stream = same_in_warp(w.stored[0].end - w.start + steps);
     way.start = w.start;
     for (int n = 0; n < rows; ++n) way.offset[n] = piece.offset[n];
@@ -1174,7 +1175,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Where it is seldom, apart: among the others it made those up to 3 % slower, and is itself slower so.
-  SPIDER_DEVICE_APART void run_any(const Arguments& f) {
+  SPIDER_DEVICE_APART void run_boundary_noinline(const Arguments& f) {
     Walk w;
     if (Tile::find_walk(f, w)) run<GhostFill::any>(f, w);
   }
@@ -1189,7 +1190,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     Tile::list_sources(w);
     device::sync_block();
-    Way way = find_way(f, w);
+    WarpState way = find_way(f, w);
     list_points(f, w, way);
     device::sync_block();
     SPIDER_NO_UNROLL

@@ -756,10 +756,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Requests plane b of the stream where not all of it comes in vectors: apart, or the loop would be longer
   /// by a third.
-  SPIDER_DEVICE_APART void request_cells(const SweepArguments& f, std::int32_t b) {
+  SPIDER_DEVICE_APART void prefetch_plane_slow(const SweepArguments& f, std::int32_t b) {
     const Walk w = load_walk();
     const std::int32_t packed = kept_word(input_columns);
-    if (packed != 0) return Tile::request_words(f, w, unpack(packed), b);
+    if (packed != 0) return Tile::load_by_words(f, w, unpack(packed), b);
     Piece piece = Tile::plan_copies(f, w);
     Tile::find_offsets(f, piece);
     Tile::request_whole(f, w, piece, b);
@@ -767,8 +767,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// What few tiles need of plane b in a slot, once the warp's copies are there: moves rows that came a cell
   /// behind their places, and fills cells beyond faces.
-  SPIDER_DEVICE_APART void settle_input(const SweepArguments& f, std::uint32_t flags,
-                                        typename Tile::MirrorGhosts turned, std::int32_t b, int slot) {
+  SPIDER_DEVICE_APART void finish_load(const SweepArguments& f, std::uint32_t flags,
+                                       typename Tile::MirrorGhosts turned, std::int32_t b, int slot) {
     device::copy_async_wait<ahead - 1>();
     if (Tile::splits_words && (flags & moves_input) != 0)
       Tile::move_rows(f, load_walk(), unpack(kept_word(input_columns)), b);
@@ -781,8 +781,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Requests plane b of the stream for a slot.
-  SPIDER_DEVICE static void request(const SweepArguments& f, const WarpState& way, std::int32_t b, int slot,
-                                    bool is_plain) {
+  SPIDER_DEVICE static void prefetch_plane(const SweepArguments& f, const WarpState& way, std::int32_t b,
+                                           int slot, bool is_plain) {
     if (is_plain) {
       const Element* const plane = static_cast<const Element*>(f.input) + (way.start + b) * f.input_stride[0];
       const auto to = static_cast<Shared>(slot * input_bytes + device::warp_index() * input_row_bytes +
@@ -798,7 +798,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         }
       }
     } else {
-      request_cells(f, b);
+      prefetch_plane_slow(f, b);
     }
   }
 
@@ -917,8 +917,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Requests the points' fields of plane b of the stream for a slot.
-  SPIDER_DEVICE static void request_points(const Arguments& f, const WarpState& way, std::int32_t b,
-                                           int slot) {
+  SPIDER_DEVICE static void prefetch_fields(const Arguments& f, const WarpState& way, std::int32_t b,
+                                            int slot) {
     if constexpr (point_fields > 0) {
       std::int32_t z = way.start + b;
       if (z < kept_word(point_planes) || z >= kept_word(point_planes + 4)) {
@@ -976,11 +976,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const int before = slot == 0 ? input_slots - 1 : slot - 1;
     if (b + ahead < way.stream) {
       const int next = slot + ahead < input_slots ? slot + ahead : slot + ahead - input_slots;
-      request(f, way, b + ahead, next, b + ahead >= word(0) && b + ahead < word(1));
+      prefetch_plane(f, way, b + ahead, next, b + ahead >= word(0) && b + ahead < word(1));
     }
     if (b + ahead - 1 < way.stream) {
       const int next = point_slot + ahead;
-      request_points(f, way, b + ahead - 1, next < point_slots ? next : next - point_slots);
+      prefetch_fields(f, way, b + ahead - 1, next < point_slots ? next : next - point_slots);
     }
     device::copy_async_commit();
     const int following = slot + 1 == input_slots ? 0 : slot + 1;
@@ -989,7 +989,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const bool fills = Shape::x_axis.turns() && (way.flags & fills_columns) != 0;
     if constexpr (!splits_ghost_copy) {
       if ((way.flags & (fills_columns | moves_input)) != 0 && b + 1 < way.stream)
-        settle_input(f, way.flags, way.turned, b + 1, following);
+        finish_load(f, way.flags, way.turned, b + 1, following);
     } else if (fills) {
       device::copy_async_wait<ahead - 1>();
       device::sync_warp();
@@ -1196,12 +1196,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
       const bool is_plain = b >= kept_word(ranges) && b < kept_word(ranges + 4);
-      if (b < way.stream) request(f, way, b, b, is_plain);
-      if (b > 0 && b <= way.stream) request_points(f, way, b - 1, b - 1);
+      if (b < way.stream) prefetch_plane(f, way, b, b, is_plain);
+      if (b > 0 && b <= way.stream) prefetch_fields(f, way, b - 1, b - 1);
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
-    if ((way.flags & (fills_columns | moves_input)) != 0) settle_input(f, way.flags, way.turned, 0, 0);
+    if ((way.flags & (fills_columns | moves_input)) != 0) finish_load(f, way.flags, way.turned, 0, 0);
     device::sync_block();
     Planes cells = {};
     Planes sums = {};

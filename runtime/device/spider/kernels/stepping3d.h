@@ -1032,7 +1032,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     if ((choices.warp & requests_pieces) != 0) {
       Tile::request_whole(f, w, choices.piece(), b);
     } else {
-      Tile::request_words(f, w, kept_columns(), b);
+      Tile::load_by_words(f, w, kept_columns(), b);
     }
   }
 
@@ -1067,7 +1067,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// Moves what of plane b came a cell behind its place, and fills columns beyond faces behind that.
-  SPIDER_DEVICE_APART void settle_input(const Arguments& f, std::int32_t start, std::int32_t b) {
+  SPIDER_DEVICE_APART void finish_load(const Arguments& f, std::int32_t start, std::int32_t b) {
     Tile::move_rows(f, find_kept(f, start, kept_range(0)), kept_columns(), b);
     if constexpr (columns_end) {
       device::sync_warp();
@@ -1141,7 +1141,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     device::copy_async_wait<ahead - 2>();
     device::sync_block();
     if (Tile::splits_words && !piece.whole) {
-      settle_input(f, start_of(w.start), 0);
+      finish_load(f, start_of(w.start), 0);
       device::sync_block();
     } else if (columns_beyond > 0) {
       fill_columns<Cells>(0, 0, height, columns_beyond, thread_index(), warps * 32);
@@ -1175,7 +1175,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         }
         if constexpr (Tile::splits_words) {
           if ((choices.warp & moves_input) != 0 && round + 1 < stream_of(stream))
-            settle_input(f, start_of(w.start), round + 1);
+            finish_load(f, start_of(w.start), round + 1);
         }
       }
       if constexpr (Tile::x_axis.turns()) {

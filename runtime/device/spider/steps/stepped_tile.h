@@ -438,7 +438,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// Requests this warp's rows of plane b of the stream so.
-  SPIDER_DEVICE static void request_words(const SweepArguments& f, const Walk& w, const Columns& found,
+  SPIDER_DEVICE static void load_by_words(const SweepArguments& f, const Walk& w, const Columns& found,
                                           std::int32_t b) {
     const PlaneSource source = find_source(f, w, b);
     const Shared slot = slot_of(b);

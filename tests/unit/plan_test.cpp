@@ -1450,7 +1450,7 @@ TEST(Steps, AutoTakesNoMoreTimeAStepThanASingleSweep) {
 TEST(Steps, TilesOf3dHaveOutputsAndRoom) {
   const auto expect_room = [](const auto& scheme, int warps, int steps) {
     EXPECT_GT(scheme.height(), 2 * steps);
-    EXPECT_GT(scheme.useful_columns(), 0);
+    EXPECT_GT(scheme.valid_columns(), 0);
     EXPECT_LE(scheme.blocks_per_multiprocessor * (scheme.shared_bytes + reserved_per_block),
               shared_per_multiprocessor);
     EXPECT_LE(scheme.blocks_per_multiprocessor * warps * threads_per_warp * scheme.estimated_registers,

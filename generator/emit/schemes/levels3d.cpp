@@ -67,7 +67,7 @@ void describe(const plan::Levels3d& scheme, const plan::KernelPlan& plan, Lines&
                               counted(scheme.operations, "operation"), form_name(scheme.form),
                               counted(scheme.rows, "row"), counted(Scheme::columns, "column")));
   lines.push_back(fmt::format("          tiles of {} x {} points, {} x {} of them stored, walking along z",
-                              scheme.height(), width, scheme.useful_rows(), scheme.useful_columns()));
+                              scheme.height(), width, scheme.valid_rows(), scheme.valid_columns()));
 }
 
 std::string json_of(const plan::Levels3d& scheme, const plan::KernelPlan& plan) {

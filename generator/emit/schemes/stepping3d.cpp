@@ -90,7 +90,7 @@ void describe(const plan::Stepping3d& scheme, const plan::KernelPlan& plan, Line
                               counted(scheme.warps_down, "warp"), counted(scheme.rows, "row")));
   lines.push_back(fmt::format("          tiles of {} x {} points, {} x {} of them stored, walking along z",
                               scheme.height(), width, scheme.height() - 2 * scheme.steps * scheme.radius[1],
-                              scheme.useful_columns()));
+                              scheme.valid_columns()));
 }
 
 std::string json_of(const plan::Stepping3d& scheme, const plan::KernelPlan& plan) {

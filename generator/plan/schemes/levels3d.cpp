@@ -103,7 +103,7 @@ double estimate_us(const spec::StencilSpec& spec, const Levels3d& scheme) {
   constexpr int start_planes = 3;
   constexpr int most_walks = 16;
   const DeviceRates& rates = *find_device_rates("sm_90");
-  const double tiles = std::ceil(extent / scheme.useful_columns()) * std::ceil(extent / scheme.useful_rows());
+  const double tiles = std::ceil(extent / scheme.valid_columns()) * std::ceil(extent / scheme.valid_rows());
   double rounds = 0;
   for (int walks = 1; walks <= most_walks; ++walks) {
     const double of_walk = std::ceil(extent / walks) + 2 * scheme.steps + start_planes;
@@ -169,7 +169,7 @@ std::optional<float> find_held_center(const spec::StencilSpec& spec, const Level
 
 }  // namespace
 
-int Levels3d::useful_columns() const {
+int Levels3d::valid_columns() const {
   return width - 2 * round_up(steps, anchor);
 }
 
@@ -216,7 +216,7 @@ std::optional<Levels3dChoice> choose_levels3d(const spec::StencilSpec& spec, int
         scheme.update_operations * Levels3d::columns * scheme.rows * steps > most_update_operations)
       break;
     scheme.estimated_registers = state + other_registers;
-    if (scheme.useful_rows() <= 0 || scheme.useful_columns() <= 0) continue;
+    if (scheme.valid_rows() <= 0 || scheme.valid_columns() <= 0) continue;
     // 768^3 points with `nearest` took 1225, 1205 us in f32 for 3 and 4 planes, 1112, 1135 in f16.
     scheme.ahead = spec::element_bytes(spec.storage) == word_bytes ? 4 : 3;
     const auto most_bytes = [&] {

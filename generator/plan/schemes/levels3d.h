@@ -49,8 +49,8 @@ struct Levels3d {
   [[nodiscard]] int time_steps() const { return steps; }
   [[nodiscard]] int outputs_of_thread() const { return columns * rows; }
   /// Columns and rows of a tile that are stored.
-  [[nodiscard]] int useful_columns() const;
-  [[nodiscard]] int useful_rows() const { return height() - 2 * steps; }
+  [[nodiscard]] int valid_columns() const;
+  [[nodiscard]] int valid_rows() const { return height() - 2 * steps; }
   static bool takes(const Problem& problem, const Contraction& contraction);
   static Offer<Levels3d> plan(const Problem& problem, const Contraction& contraction);
   bool operator==(const Levels3d&) const = default;

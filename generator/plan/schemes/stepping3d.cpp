@@ -70,7 +70,7 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
 }
 
 /// Of a tile, on each side: tiles begin where memory's sectors do.
-int lost_columns(const Stepping3d& scheme) {
+int overlap_columns(const Stepping3d& scheme) {
   constexpr int anchor = 8;
   return round_up(scheme.steps * scheme.radius[spec::axis_x], anchor);
 }
@@ -90,7 +90,7 @@ int update_registers(const spec::StencilSpec& spec, const Stepping3d& scheme) {
 bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
   const auto& [rz, ry, rx] = scheme.radius;
   if (scheme.warps() > most_warps || scheme.height() <= 2 * scheme.steps * ry ||
-      width <= 2 * lost_columns(scheme))
+      width <= 2 * overlap_columns(scheme))
     return false;
   const int dense = weights_of_all_sums(spec, scheme) * Stepping3d::columns * scheme.rows;
   if (dense > most_products) return false;
@@ -145,7 +145,7 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   constexpr int most_walks = 16;
   const DeviceRates& rates = *find_device_rates("sm_90");
   const auto& [rz, ry, rx] = scheme.radius;
-  const double tiles = std::ceil(extent / (width - 2 * lost_columns(scheme))) *
+  const double tiles = std::ceil(extent / (width - 2 * overlap_columns(scheme))) *
                        std::ceil(extent / (scheme.height() - 2 * scheme.steps * ry));
   const double resident = rates.multiprocessors * scheme.blocks_per_multiprocessor;
   double rounds = 0;
@@ -179,8 +179,8 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
 
 }  // namespace
 
-int Stepping3d::useful_columns() const {
-  return width - 2 * lost_columns(*this);
+int Stepping3d::valid_columns() const {
+  return width - 2 * overlap_columns(*this);
 }
 
 std::string_view form_name(Stepping3d::Form form) {

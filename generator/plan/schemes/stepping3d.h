@@ -33,7 +33,7 @@ struct Stepping3d {
 
   [[nodiscard]] int warps() const { return steps * warps_down; }
   [[nodiscard]] int height() const { return warps_down * rows; }
-  [[nodiscard]] int useful_columns() const;  ///< of a tile: those that are stored
+  [[nodiscard]] int valid_columns() const;  ///< of a tile: those that are stored
   [[nodiscard]] int time_steps() const { return steps; }
   [[nodiscard]] int outputs_of_thread() const { return columns * rows; }
   static bool takes(const Problem& problem, const Contraction& contraction);

@@ -1220,7 +1220,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 template <class Stencil>
 constexpr SweepForm levels3d_form() {
   using Kernel = Levels3d<Stencil>;
-  return stepped_form<Kernel>(sweep_levels3d<Stencil>, 2 * Kernel::lost_planes);
+  return stepped_form<Kernel>(sweep_levels3d<Stencil>, 2 * Kernel::overlap_planes);
 }
 
 }  // namespace device_4

@@ -144,10 +144,10 @@ struct Stepping2d {
   static constexpr int width = 32 * columns;
   static constexpr int last_steps = Stencil::last_steps;  ///< of the last warp
   static constexpr int all_steps = (warps - 1) * steps + last_steps;
-  static constexpr int lost_rows = all_steps * ry;
-  static constexpr int lost_columns =
+  static constexpr int overlap_rows = all_steps * ry;
+  static constexpr int overlap_columns =
       (all_steps * rx + vector_elements - 1) / vector_elements * vector_elements;
-  static constexpr int useful = width - 2 * lost_columns;
+  static constexpr int useful = width - 2 * overlap_columns;
   /// A field's that a strip has with some of what lies beyond the faces.
   static constexpr int whole_columns = width - larger(1, rx);
   static_assert(useful > 0, "strips have outputs");
@@ -275,15 +275,15 @@ struct Stepping2d {
     const StripWalk walk = find_strip_walk(grid, block, box_rows);
     w.stored_rows = walk.stored;
     if (w.stored_rows.begin >= w.stored_rows.end) return false;
-    w.start = w.stored_rows.begin - lost_rows;
+    w.start = w.stored_rows.begin - overlap_rows;
     if (top_acts && w.start < -ry) w.start = -ry;
-    const Piece strip = find_piece(grid.columns, walk.strip, box_columns, useful, lost_columns);
+    const Piece strip = find_piece(grid.columns, walk.strip, box_columns, useful, overlap_columns);
     w.x0 = strip.start;
     w.stored_columns = strip.stored;
     w.left_face = left_acts && w.x0 == 0;
     w.right_face = right_acts && w.x0 + width == w.cols;
     w.narrow = left_acts && right_acts && w.x0 == 0 && w.cols <= whole_columns;
-    w.few_rows = may_have_few_rows && w.rows <= lost_rows;
+    w.few_rows = may_have_few_rows && w.rows <= overlap_rows;
     w.readable_rows = find_readable_span(down(), box_rows, Stencil::row_low, Stencil::row_high, w.rows);
     w.readable_columns =
         find_readable_span(across(), box_columns, Stencil::column_low, Stencil::column_high, w.cols);
@@ -315,7 +315,7 @@ struct Stepping2d {
   enum class Copies { direct, vectors, cells };
 
   /// Cells of a row beyond such a face: a warp takes 32 together.
-  static constexpr int turned_pieces = x_axis.turns() ? (lost_columns + 31) / 32 : 0;
+  static constexpr int turned_pieces = x_axis.turns() ? (overlap_columns + 31) / 32 : 0;
   static_assert(32 * turned_pieces + width / vector_elements <= width, "the table has room for them");
 
   /// Columns of a strip that lie beyond faces that turn, in whole vectors: those before `low`, and from
@@ -1175,7 +1175,7 @@ struct Stepping2d {
     const Span& stored = w.stored_columns;
     course.whole = f.aligned_output && w.x0 % vector_elements == 0 && stored.begin % vector_elements == 0 &&
                    stored.end % vector_elements == 0;
-    const std::int32_t stream = w.stored_rows.end - w.start + lost_rows;
+    const std::int32_t stream = w.stored_rows.end - w.start + overlap_rows;
     course.batches = (stream + batch - 1) / batch;
     course.rounds = course.batches + before_chain + warps;
     course.copies = plan_copies(f, w);
@@ -1237,16 +1237,16 @@ constexpr SweepForm stepping2d_form() {
        Kernel::vector_bytes,
        Kernel::vector_bytes,
        {1, 1, Kernel::width},
-       Kernel::lost_columns,
-       Kernel::lost_columns,
+       Kernel::overlap_columns,
+       Kernel::overlap_columns,
        Kernel::vector_elements,
-       2 * Kernel::lost_rows + (Kernel::before_chain + Stencil::warps + Stencil::ahead) * Stencil::batch}};
+       2 * Kernel::overlap_rows + (Kernel::before_chain + Stencil::warps + Stencil::ahead) * Stencil::batch}};
   // What walks at faces cost more, in percent of their rows and in rows: measured on an H200.
   constexpr bool ends = Kernel::left_acts && Kernel::right_acts;
   constexpr int face_steps =
-      (Kernel::folds_rings ? 3 : 2) * Kernel::lost_rows + Stencil::batch * Stencil::warps;
+      (Kernel::folds_rings ? 3 : 2) * Kernel::overlap_rows + Stencil::batch * Stencil::warps;
   form.tiling.edge_percent = ends ? 95 : 90;
-  form.tiling.low_face_steps = Kernel::top_acts ? face_steps - Kernel::lost_rows : 0;
+  form.tiling.low_face_steps = Kernel::top_acts ? face_steps - Kernel::overlap_rows : 0;
   form.tiling.high_face_steps = Kernel::bottom_acts ? face_steps : 0;
   form.tiling.whole_columns = Kernel::whole_columns;
   form.tiling.ends_at_low_face = Kernel::left_acts;

@@ -123,7 +123,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   using Tile::back_acts, Tile::columns_end, Tile::front_acts, Tile::streams_faces;
   using Tile::find_column, Tile::find_plane, Tile::find_row, Tile::holds_plane, Tile::thread_index;
   using Tile::input_bytes, Tile::input_row_bytes, Tile::input_slots, Tile::row_bytes, Tile::sources;
-  using Tile::larger, Tile::lost_planes, Tile::vector_bytes, Tile::rx, Tile::ry, Tile::rz, Tile::y_rules,
+  using Tile::larger, Tile::overlap_planes, Tile::vector_bytes, Tile::rx, Tile::ry, Tile::rz, Tile::y_rules,
       Tile::z_rules;
   using typename Tile::Piece, typename Tile::Range, typename Tile::Row, typename Tile::MirrorGhosts,
       typename Tile::Walk, typename Tile::Wanted;
@@ -954,7 +954,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     if (thread_index() == 0) {
       keep_numbers(0, w.plain.begin - w.start, w.plain.end - w.start, w.stored[0].begin, w.stored[0].end);
       keep_numbers(1, w.readable[0].begin, w.readable[0].end, w.y0, w.x0);
-      keep_numbers(2, columns_beyond, keeps_walk ? w.stored[0].end - w.start + lost_planes : 0,
+      keep_numbers(2, columns_beyond, keeps_walk ? w.stored[0].end - w.start + overlap_planes : 0,
                    keeps_walk ? w.start : 0, static_cast<std::int32_t>(Tile::pack_columns(input)));
     }
   }
@@ -1109,7 +1109,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     const int first = same_in_warp(device::warp_index() % warps_down * rows);
     const bool is_last = step == steps - 1;
     const int lane = device::lane_index();
-    const std::int32_t stream = w.stored[0].end - w.start + lost_planes;
+    const std::int32_t stream = w.stored[0].end - w.start + overlap_planes;
     Piece piece = Tile::plan_copies(f, w);
     bool turns = false;
     if constexpr (Tile::x_axis.turns()) {
@@ -1308,7 +1308,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 template <class Stencil>
 constexpr SweepForm stepping3d_form() {
   using Kernel = Stepping3d<Stencil>;
-  return stepped_form<Kernel>(sweep_stepping3d<Stencil>, 2 * Kernel::lost_planes + Kernel::steps - 1);
+  return stepped_form<Kernel>(sweep_stepping3d<Stencil>, 2 * Kernel::overlap_planes + Kernel::steps - 1);
 }
 
 }  // namespace device_4

@@ -50,12 +50,12 @@ struct StepShape {
   static constexpr int height = warps_down * rows;
   /// Tiles begin at multiples of it: in f32 and f64 where memory's sectors of 32 bytes do.
   static constexpr int anchor = 8;
-  static constexpr int lost_columns = (steps * rx + anchor - 1) / anchor * anchor;
-  static constexpr int lost_rows = steps * ry;
-  static constexpr int lost_planes = steps * rz;
-  static constexpr int useful_columns = width - 2 * lost_columns;
-  static constexpr int useful_rows = height - 2 * lost_rows;
-  static_assert(useful_columns > 0 && useful_rows > 0, "tiles have outputs");
+  static constexpr int overlap_columns = (steps * rx + anchor - 1) / anchor * anchor;
+  static constexpr int overlap_rows = steps * ry;
+  static constexpr int overlap_planes = steps * rz;
+  static constexpr int valid_columns = width - 2 * overlap_columns;
+  static constexpr int valid_rows = height - 2 * overlap_rows;
+  static_assert(valid_columns > 0 && valid_rows > 0, "tiles have outputs");
 
   static constexpr int input_row_bytes = width * Cells::element_bytes;
   static constexpr int row_bytes = width * Numbers::element_bytes;  ///< of values between steps
@@ -81,7 +81,8 @@ struct StepTile : StepShape<Stencil, is_even> {
   using Shape::columns, Shape::rows, Shape::steps, Shape::height, Shape::width, Shape::x_rules,
       Shape::y_rules, Shape::front_acts;
   using Shape::input_row_bytes, Shape::vector_elements;
-  using Shape::lost_columns, Shape::lost_rows, Shape::lost_planes, Shape::useful_columns, Shape::useful_rows;
+  using Shape::overlap_columns, Shape::overlap_rows, Shape::overlap_planes, Shape::valid_columns,
+      Shape::valid_rows;
   using typename Shape::Number, typename Shape::Numbers, typename Shape::Row;
   static constexpr int warps = Layout::warps;
   static constexpr int input_slots = Layout::input_slots;
@@ -153,12 +154,12 @@ struct StepTile : StepShape<Stencil, is_even> {
     const auto first_row = static_cast<std::int32_t>(f.box.offset[1]);
     const auto first_plane = static_cast<std::int32_t>(f.box.offset[0]);
     w.stored[0] = stored_of(f, 0, first_plane, walk, planes);
-    w.stored[1] = stored_of(f, 1, first_row, down, useful_rows);
-    w.stored[2] = stored_of(f, 2, grid.first_column, across, useful_columns);
+    w.stored[1] = stored_of(f, 1, first_row, down, valid_rows);
+    w.stored[2] = stored_of(f, 2, grid.first_column, across, valid_columns);
     if (w.stored[0].begin >= w.stored[0].end) return false;
-    w.x0 = grid.first_column + across * useful_columns - lost_columns;
-    w.y0 = first_row + down * useful_rows - lost_rows;
-    w.start = w.stored[0].begin - lost_planes;
+    w.x0 = grid.first_column + across * valid_columns - overlap_columns;
+    w.y0 = first_row + down * valid_rows - overlap_rows;
+    w.start = w.stored[0].begin - overlap_planes;
     if (front_acts && w.start < Layout::first_plane) w.start = Layout::first_plane;
     constexpr auto of_planes = Shape::planes();
     constexpr auto of_rows = Shape::lines();
@@ -381,7 +382,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   static constexpr bool splits_words = word_cells > 1;
   static constexpr int words_of_lane = columns / word_cells;
   /// Does a result need the last column of the tile?
-  static constexpr bool needs_last = lost_columns == steps * Shape::rx;
+  static constexpr bool needs_last = overlap_columns == steps * Shape::rx;
 
   /// Of the tile: columns that are read, and those of them that are read at their own places.
   struct Columns {
@@ -695,7 +696,7 @@ constexpr SweepForm stepped_form(SweepFunction sweep, std::int32_t lead_planes) 
                   Kernel::shared_bytes,
                   piece_bytes,
                   piece_bytes,
-                  {1, Kernel::useful_rows, Kernel::useful_columns},
+                  {1, Kernel::valid_rows, Kernel::valid_columns},
                   0,
                   0,
                   Kernel::anchor,

@@ -237,8 +237,8 @@ constexpr spider::SweepForm forms[] = {
     spider::host_form<taps, tap_rows, faces, SPIDER_F16, 32>(),
     spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
 #else
-    spider::lowrank2d_form<Stencil, spider::RowStarts::aligned>(),
-    spider::lowrank2d_form<Stencil, spider::RowStarts::any>(),
+    spider::lowrank2d_form<Stencil, spider::RowAlignment::aligned>(),
+    spider::lowrank2d_form<Stencil, spider::RowAlignment::any>(),
     spider::stepping2d_form<single_step::Stencil>(),
 #endif
 };

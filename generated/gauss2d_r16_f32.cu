@@ -411,8 +411,8 @@ constexpr spider::SweepForm forms[] = {
 #if defined(SPIDER_HOST)
     spider::host_form<taps, tap_rows, faces, SPIDER_F32, 1>(),
 #else
-    spider::passes2d_form<Stencil, spider::RowStarts::aligned>(),
-    spider::passes2d_form<Stencil, spider::RowStarts::any>(),
+    spider::passes2d_form<Stencil, spider::RowAlignment::aligned>(),
+    spider::passes2d_form<Stencil, spider::RowAlignment::any>(),
 #endif
 };
 constexpr spider_kernel kernel =

@@ -301,8 +301,8 @@ constexpr spider::SweepForm forms[] = {
 #if defined(SPIDER_HOST)
     spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
 #else
-    spider::lowrank2d_form<Stencil, spider::RowStarts::aligned>(),
-    spider::lowrank2d_form<Stencil, spider::RowStarts::any>(),
+    spider::lowrank2d_form<Stencil, spider::RowAlignment::aligned>(),
+    spider::lowrank2d_form<Stencil, spider::RowAlignment::any>(),
 #endif
 };
 constexpr spider_kernel kernel =

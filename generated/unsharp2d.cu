@@ -594,8 +594,8 @@ constexpr spider::SweepForm forms[] = {
 #if defined(SPIDER_HOST)
     spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1, false, Update>(),
 #else
-    spider::lowrank2d_form<spider::Updated<Stencil, Update>, spider::RowStarts::aligned>(),
-    spider::lowrank2d_form<spider::Updated<Stencil, Update>, spider::RowStarts::any>(),
+    spider::lowrank2d_form<spider::Updated<Stencil, Update>, spider::RowAlignment::aligned>(),
+    spider::lowrank2d_form<spider::Updated<Stencil, Update>, spider::RowAlignment::any>(),
 #endif
 };
 constexpr spider_kernel kernel =

@@ -151,8 +151,8 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   SchemeText text{render_part("lowrank2d.cu.in", bindings), {}};
   const bool held = scheme.added.exist();
   for (const std::string_view starts : {"aligned", "any"}) {
-    const std::string form =
-        fmt::format("spider::lowrank2d_form<{}, spider::RowStarts::{}>()", held ? "Held" : "Stencil", starts);
+    const std::string form = fmt::format("spider::lowrank2d_form<{}, spider::RowAlignment::{}>()",
+                                         held ? "Held" : "Stencil", starts);
     text.forms.push_back((scheme.rim_steps ? with_rims(form, scheme.rims, scheme.least) : form) + ",");
   }
   if (held) text.stencil += held_struct(scheme.added, contraction.low_rank.front().scale);

@@ -62,8 +62,8 @@ SchemeText text_of(const plan::Passes2d& scheme, const Kernel& kernel) {
   set("ring_groups", scheme.ring_groups);
   set("blocks_per_multiprocessor", scheme.blocks_per_multiprocessor);
   return {render_part("passes2d.cu.in", bindings),
-          {"spider::passes2d_form<Stencil, spider::RowStarts::aligned>(),",
-           "spider::passes2d_form<Stencil, spider::RowStarts::any>(),"}};
+          {"spider::passes2d_form<Stencil, spider::RowAlignment::aligned>(),",
+           "spider::passes2d_form<Stencil, spider::RowAlignment::any>(),"}};
 }
 
 void describe(const plan::Passes2d& scheme, const plan::KernelPlan& plan, Lines& lines) {

@@ -771,7 +771,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                                        typename Tile::MirrorGhosts turned, std::int32_t b, int slot) {
     device::copy_async_wait<ahead - 1>();
     if (Tile::splits_words && (flags & moves_input) != 0)
-      Tile::move_rows(f, load_walk(), unpack(kept_word(input_columns)), b);
+      Tile::realign_rows(f, load_walk(), unpack(kept_word(input_columns)), b);
     device::sync_warp();
     if (!Shape::x_axis.turns() || (flags & fills_columns) == 0) return;
     const auto plane = static_cast<Shared>(slot * input_bytes);

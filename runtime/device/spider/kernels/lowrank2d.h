@@ -66,19 +66,19 @@ constexpr bool reads_input() {
   return false;
 }
 
-template <class Stencil, RowStarts row_starts>
+template <class Stencil, RowAlignment row_starts>
 struct Lowrank2d;
 
-template <class Stencil, RowStarts row_starts>
+template <class Stencil, RowAlignment row_starts>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_lowrank2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   const EndsBehindRims<Stencil> ends_behind_rims;
   walk_pieces<Lowrank2d<Stencil, row_starts>>(field);
 }
 
-template <class Stencil, RowStarts row_starts>
+template <class Stencil, RowAlignment row_starts>
 struct Lowrank2d {
-  static constexpr RowStarts starts = row_starts;
+  static constexpr RowAlignment starts = row_starts;
   using Accumulator = device::Accumulator;
   using Pair = device::Pair;
   using Shared = device::Shared;
@@ -113,7 +113,7 @@ struct Lowrank2d {
     static constexpr int strip_outputs = Lowrank2d::strip_outputs;
     static constexpr int window_columns = strip_outputs + (Stencil::chunks - 1) * tile_columns;
     static constexpr bool exchanges_sectors = true;
-    static constexpr RowStarts starts = row_starts;
+    static constexpr RowAlignment starts = row_starts;
   };
   using Ring = RowGroups<Stencil, Layout>;
   struct Strip : Ring::Strip {
@@ -570,7 +570,7 @@ struct Lowrank2d {
     SPIDER_UNROLL
     for (int i = 0; i < 2; ++i) {
       cells[i] = to + (i * rows_at_once + row) * strip.output_stride;
-      before[i] = begins_within_word(cells[i]) ? 1 : 0;
+      before[i] = is_misaligned(cells[i]) ? 1 : 0;
       cells[i] += 2 * word + before[i];
       stored_of_lane[i] = word + before[i] < row_words ? stored >> row : 0;
     }
@@ -587,7 +587,7 @@ struct Lowrank2d {
     static_assert(2 * group_rows == 32, "a lane for each end of a row");
     const int cell = lane % 2 * (tiles * tile_columns - 1);
     Element* const of_row = to + lane / 2 * strip.output_stride;
-    device::store_field_if((stored >> lane / 2 & 1U) != 0 && begins_within_word(of_row), of_row + cell,
+    device::store_field_if((stored >> lane / 2 & 1U) != 0 && is_misaligned(of_row), of_row + cell,
                            device::load_shared_half(stage_place(lane / 2, cell * element_bytes)));
   }
 
@@ -627,7 +627,7 @@ struct Lowrank2d {
       if (near_columns) keep_shares(strip, strip.column + first_tile);
     }
     // Shares near faces in x wait where outputs would.
-    const bool shifts_outputs = starts == RowStarts::any && !strip.aligned_output && !near_columns &&
+    const bool shifts_outputs = starts == RowAlignment::any && !strip.aligned_output && !near_columns &&
                                 strip.column + first_tile >= strip.wanted.column_begin &&
                                 strip.column + first_tile + tiles * tile_columns <= strip.wanted.column_end;
     int slot = 0;  // of the ring
@@ -702,7 +702,7 @@ struct Lowrank2d {
 };
 
 /// Boxes are cut into strips, which blocks walk down in groups of rows.
-template <class Stencil, RowStarts row_starts>
+template <class Stencil, RowAlignment row_starts>
 constexpr SweepForm lowrank2d_form() {
   using Kernel = Lowrank2d<Stencil, row_starts>;
   SweepForm form = strips_form<Stencil>(sweep_lowrank2d<Stencil, row_starts>, Stencil::warps_per_block,
@@ -713,7 +713,7 @@ constexpr SweepForm lowrank2d_form() {
   form.tiling.preferred_steps = Stencil::preferred_groups;
   form.tiling.edge_percent = 50;  // measured on an H200
   form.tiling.shares_rest = true;
-  form.needs_aligned_rows = row_starts == RowStarts::aligned;
+  form.needs_aligned_rows = row_starts == RowAlignment::aligned;
   form.tiling.lead_steps = Kernel::row_chunks - 1;
   form.steps = Stencil::steps;
   return form;

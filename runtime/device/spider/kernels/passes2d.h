@@ -37,18 +37,18 @@
 namespace spider {
 inline namespace device_4 {
 
-template <class Stencil, RowStarts row_starts>
+template <class Stencil, RowAlignment row_starts>
 struct Passes2d;
 
-template <class Stencil, RowStarts row_starts>
+template <class Stencil, RowAlignment row_starts>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_passes2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   walk_pieces<Passes2d<Stencil, row_starts>>(field);
 }
 
-template <class Stencil, RowStarts row_starts>
+template <class Stencil, RowAlignment row_starts>
 struct Passes2d {
-  static constexpr RowStarts starts = row_starts;
+  static constexpr RowAlignment starts = row_starts;
   using Cells = typename Stencil::Cells;
   using Element = typename Cells::Element;
   using Number = typename Cells::Number;
@@ -76,7 +76,7 @@ struct Passes2d {
         (strip_outputs + Stencil::lowest_high - Stencil::first_column + vector_elements - 1) /
         vector_elements * vector_elements;
     static constexpr bool exchanges_sectors = false;
-    static constexpr RowStarts starts = row_starts;
+    static constexpr RowAlignment starts = row_starts;
   };
   using Ring = RowGroups<Stencil, Layout>;
   using Strip = typename Ring::Strip;
@@ -222,7 +222,7 @@ struct Passes2d {
 };
 
 /// Boxes are cut into strips, which blocks walk down in groups of rows.
-template <class Stencil, RowStarts row_starts>
+template <class Stencil, RowAlignment row_starts>
 constexpr SweepForm passes2d_form() {
   using Kernel = Passes2d<Stencil, row_starts>;
   SweepForm form = strips_form<Stencil>(sweep_passes2d<Stencil, row_starts>, Stencil::warps_per_block,
@@ -232,7 +232,7 @@ constexpr SweepForm passes2d_form() {
   form.tiling.output_alignment = Stencil::outputs * Kernel::Cells::element_bytes;
   form.tiling.edge_percent = 78;  // measured on an H200
   form.tiling.shares_rest = true;
-  form.needs_aligned_rows = row_starts == RowStarts::aligned;
+  form.needs_aligned_rows = row_starts == RowAlignment::aligned;
   form.tiling.lead_steps = Kernel::Layout::lead_groups;
   return form;
 }

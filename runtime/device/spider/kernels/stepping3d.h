@@ -1068,7 +1068,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Moves what of plane b came a cell behind its place, and fills columns beyond faces behind that.
   SPIDER_DEVICE_APART void finish_load(const Arguments& f, std::int32_t start, std::int32_t b) {
-    Tile::move_rows(f, find_kept(f, start, kept_range(0)), kept_columns(), b);
+    Tile::realign_rows(f, find_kept(f, start, kept_range(0)), kept_columns(), b);
     if constexpr (columns_end) {
       device::sync_warp();
       const auto plane = static_cast<Shared>(b % input_slots * input_bytes);

@@ -50,7 +50,7 @@ sweep_stream2d(const ArgumentsOf<Stencil> field) {
   const Walk walk = find_walk(field, device::block_index() * Stencil::warps_per_block + device::warp_index());
   if (walk.rows == 0) return;
   const typename Kernel::Strip strip(field, walk);
-  const bool all_fast = strip.fast_begin == 0 && strip.fast_end == Kernel::ring_vectors;
+  const bool all_fast = strip.vector_begin == 0 && strip.vector_end == Kernel::ring_vectors;
   const bool aligned = field.aligned_input && field.aligned_output;
   const bool whole_outputs = strip.has_plain_outputs();
   // In this order nvcc 13.0 schedules the interior loop so that it waits once a row for complete sums; with
@@ -132,8 +132,8 @@ struct Stream2d {
     std::int32_t left;       ///< column of the ring's first element
     std::int32_t steps;
     std::int32_t needed_begin, needed_end;  ///< vectors that a result may need
-    std::int32_t fast_begin,
-        fast_end;  ///< those of them that are in memory, at their own columns, in every row
+    std::int32_t vector_begin,
+        vector_end;  ///< those of them that are in memory, at their own columns, in every row
     Shared ring;
     int lane;
 
@@ -151,15 +151,15 @@ struct Stream2d {
       needed_end = clamp((end + vector_elements - 1) / vector_elements, needed_begin, ring_vectors);
       const Span fast =
           vectors_within<vector_elements>(columns_in_memory<Stencil>(*this, left), needed_begin, needed_end);
-      fast_begin = fast.begin;
-      fast_end = fast.end;
+      vector_begin = fast.begin;
+      vector_end = fast.end;
     }
 
     /// The needed vectors that are not fast, which lie across an edge.
     SPIDER_DEVICE std::int32_t edge_vectors() const {
-      return needed_end - needed_begin - (fast_end - fast_begin);
+      return needed_end - needed_begin - (vector_end - vector_begin);
     }
-    SPIDER_DEVICE bool is_fast(int vector) const { return vector >= fast_begin && vector < fast_end; }
+    SPIDER_DEVICE bool is_fast(int vector) const { return vector >= vector_begin && vector < vector_end; }
 
     /// Are all outputs the sweep's?
     SPIDER_DEVICE bool has_plain_outputs() const {
@@ -219,7 +219,7 @@ struct Stream2d {
   SPIDER_DEVICE static void bring_negated_row(const Strip& strip, int step, const Element* cells,
                                               std::uint32_t sign) {
     SPIDER_NO_UNROLL
-    for (int vector = strip.fast_begin + strip.lane; vector < strip.fast_end; vector += 32) {
+    for (int vector = strip.vector_begin + strip.lane; vector < strip.vector_end; vector += 32) {
       Vector negated = device::load_field_vector(cells + vector * vector_elements);
       change_signs(negated, sign);
       device::store_shared(ring_row(strip, step) + vector * vector_bytes, negated);
@@ -243,7 +243,7 @@ struct Stream2d {
     }
     const std::uint32_t word = row.word[1];
     SPIDER_NO_UNROLL
-    for (int vector = strip.fast_begin + strip.lane; vector < strip.fast_end; vector += 32) {
+    for (int vector = strip.vector_begin + strip.lane; vector < strip.vector_end; vector += 32) {
       device::store_shared(ring_row(strip, step) + vector * vector_bytes, Vector{{word, word, word, word}});
     }
   }
@@ -269,9 +269,10 @@ struct Stream2d {
   SPIDER_DEVICE static void start_unaligned_row(const Strip& strip, int step) {
     const UnalignedRow row = find_unaligned_row(strip, step);
     const std::uint32_t word = Storage::repeat(row.value);
-    const int end = strip.fast_end + (row.bytes_before > 0 && strip.fast_end > strip.fast_begin ? 1 : 0);
+    const int end =
+        strip.vector_end + (row.bytes_before > 0 && strip.vector_end > strip.vector_begin ? 1 : 0);
     SPIDER_NO_UNROLL
-    for (int vector = strip.fast_begin + strip.lane; vector < end; vector += 32) {
+    for (int vector = strip.vector_begin + strip.lane; vector < end; vector += 32) {
       const Shared to = ring_row(strip, step) + vector * vector_bytes;
       if (row.cells == nullptr) {
         device::store_shared(to, Vector{{word, word, word, word}});
@@ -316,7 +317,7 @@ struct Stream2d {
   /// Index in the ring row of the strip's edge vector `i`: those before the fast vectors, then those behind.
   SPIDER_DEVICE static int edge_vector(const Strip& strip, int i) {
     const int vector = strip.needed_begin + i;
-    return vector < strip.fast_begin ? vector : vector - strip.fast_begin + strip.fast_end;
+    return vector < strip.vector_begin ? vector : vector - strip.vector_begin + strip.vector_end;
   }
 
   /// Column x of the input row of a step; `column` is where x maps to. What no tap reaches is 0.

@@ -40,9 +40,10 @@ struct VolumeBlock {
   std::int32_t left;          ///< column of the ring's first vector
   std::int32_t first_output;  ///< output plane that is complete first
   std::int32_t steps;
-  std::int32_t fast_begin, fast_end;  ///< vectors of a row that are in the box wherever the row is reached
-  std::int32_t edge_begin;            ///< the first column of a ring row before them that a result may need
-  std::int32_t edge_columns;          ///< columns before and behind them that a result may need
+  std::int32_t vector_begin,
+      vector_end;             ///< vectors of a row that are in the box wherever the row is reached
+  std::int32_t edge_begin;    ///< the first column of a ring row before them that a result may need
+  std::int32_t edge_columns;  ///< columns before and behind them that a result may need
 };
 
 /// Blocks of a sweep to the left of one, above it along y, and before it along z.
@@ -269,7 +270,7 @@ struct PlaneRing {
     SPIDER_DEVICE bool exists() const { return always || row < Shape::ring_rows; }
     SPIDER_DEVICE Shared offset() const { return vector_place(row, vector); }
     SPIDER_DEVICE bool is_fast(const Block& block) const {
-      return exists() && vector >= block.fast_begin && vector < block.fast_end;
+      return exists() && vector >= block.vector_begin && vector < block.vector_end;
     }
   };
 
@@ -301,10 +302,10 @@ struct PlaneRing {
     int row, column;  ///< in the ring
 
     SPIDER_DEVICE EdgePlace(const Block& block, int element) {
-      const int before = block.fast_begin * vector_elements - block.edge_begin;
+      const int before = block.vector_begin * vector_elements - block.edge_begin;
       const int i = element % block.edge_columns;
       row = element / block.edge_columns;
-      column = i < before ? block.edge_begin + i : block.fast_end * vector_elements + i - before;
+      column = i < before ? block.edge_begin + i : block.vector_end * vector_elements + i - before;
     }
     SPIDER_DEVICE bool exists() const { return row < Shape::ring_rows; }
     SPIDER_DEVICE Shared offset() const { return vector_place(row, 0) + column * element_bytes; }
@@ -600,7 +601,7 @@ struct PlaneRing {
   }
 
   // Rows that begin anywhere come in words, or in cells that are no shorter. One whose columns are halves of
-  // other words in memory than in the ring comes a cell behind its place: move_rows() moves it.
+  // other words in memory than in the ring comes a cell behind its place: realign_rows() moves it.
 
   static constexpr int piece_bytes = element_bytes < 4 ? 4 : element_bytes;
   static constexpr int piece_elements = piece_bytes / element_bytes;
@@ -641,7 +642,7 @@ struct PlaneRing {
     return vector_place(row, 0) + piece * piece_bytes;
   }
 
-  SPIDER_DEVICE static int cells_behind(const Element* cells) { return begins_within_word(cells) ? 1 : 0; }
+  SPIDER_DEVICE static int misalignment(const Element* cells) { return is_misaligned(cells) ? 1 : 0; }
 
   /// A row of the ring in memory.
   struct RowInMemory {
@@ -672,25 +673,25 @@ struct PlaneRing {
 
   /// The rows that a warp brings of a usual plane where all are in memory, one behind the other. Where cells
   /// beside vectors are copied by a table (copies_edges), vectors alone come in pieces.
-  struct PlainRows : ColumnsInMemory {
+  struct ContiguousRows : ColumnsInMemory {
     std::int64_t first;  ///< from the plane's first element to column 0 of the ring in row number 0
     std::int64_t stride;
 
-    SPIDER_DEVICE explicit PlainRows(const Block& block)
+    SPIDER_DEVICE explicit ContiguousRows(const Block& block)
         : ColumnsInMemory(block),
           first((block.top + row_of_warp(0)) * block.row_stride + block.left),
           stride(warps * block.row_stride) {
       if (copies_edges)
-        this->columns = {block.fast_begin * vector_elements, block.fast_end * vector_elements};
+        this->columns = {block.vector_begin * vector_elements, block.vector_end * vector_elements};
     }
     SPIDER_DEVICE RowInMemory find(const Element* plane, int n) const {
       const Element* const cells = plane + (first + n * stride);
-      const int behind = cells_behind(warps % 2 == 0 ? plane + first : cells);
+      const int behind = misalignment(warps % 2 == 0 ? plane + first : cells);
       return {cells, behind, has_row(n) && (has_spare || behind == 0)};
     }
     /// Is none of a plane behind its place? Rows of an even number of warps begin alike.
     SPIDER_DEVICE bool are_in_place(const Element* plane) const {
-      return warps % 2 == 0 && cells_behind(plane + first) == 0;
+      return warps % 2 == 0 && misalignment(plane + first) == 0;
     }
   };
   SPIDER_DEVICE static bool has_plain_rows(const Block& block) {
@@ -704,11 +705,11 @@ struct PlaneRing {
   }
 
   /// Those of any plane: each lane knows one.
-  struct WarpRows : ColumnsInMemory {
-    std::uint64_t offset;         ///< of row number `lane`, as PlainRows::first
+  struct MappedRows : ColumnsInMemory {
+    std::uint64_t offset;         ///< of row number `lane`, as ContiguousRows::first
     std::uint32_t in_memory = 0;  ///< bit n: is row number n there as taps read it?
 
-    SPIDER_DEVICE WarpRows(const Block& block, std::int32_t z, const PlaneIndex& plane)
+    SPIDER_DEVICE MappedRows(const Block& block, std::int32_t z, const PlaneIndex& plane)
         : ColumnsInMemory(block) {
       static_assert(rows_of_warp <= 32, "a lane for each row");
       const int own = device::lane_index() < rows_of_warp ? device::lane_index() : 0;
@@ -721,7 +722,7 @@ struct PlaneRing {
     }
     SPIDER_DEVICE RowInMemory find(const Element* plane, int n) const {
       const Element* const cells = plane + static_cast<std::int64_t>(device::take_from_lane(offset, n));
-      const int behind = cells_behind(cells);
+      const int behind = misalignment(cells);
       return {cells, behind, (in_memory >> n & 1U) != 0 && (has_spare || behind == 0)};
     }
     SPIDER_DEVICE static bool are_in_place(const Element* /*plane*/) { return false; }
@@ -757,7 +758,7 @@ struct PlaneRing {
   /// Moves the rows of a plane that are a cell behind, when all that the warp brings is there. Columns beside
   /// those that taps may reach become 0: what lay there is of a plane before, and products of it count.
   template <class Rows>
-  SPIDER_DEVICE static void move_rows(const Rows& rows, const Element* plane, Shared to) {
+  SPIDER_DEVICE static void realign_rows(const Rows& rows, const Element* plane, Shared to) {
     if (rows.are_in_place(plane)) return;
     const auto is_moved = [&](int n) {
       const RowInMemory row = rows.find(plane, n);
@@ -833,7 +834,7 @@ struct PlaneRing {
 
   /// Brings what of plane z, whose rows are `rows`, comes in no pieces.
   SPIDER_DEVICE static void bring_others(const Block& block, std::int32_t z, const PlaneIndex& plane,
-                                         const WarpRows& rows, Shared to) {
+                                         const MappedRows& rows, Shared to) {
     // Beside pieces, of all rows at once: cells of two bytes wait for memory.
     const int begin = clamp(rows.columns.begin + piece_elements - 1, first_column, end_column);
     const int end = clamp(rows.columns.end - (piece_elements - 1), begin, end_column);
@@ -865,19 +866,19 @@ struct PlaneRing {
   SPIDER_DEVICE_APART void bring_others_of_usual(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
-    bring_others(block, z, plane, WarpRows(block, z, plane), to);
+    bring_others(block, z, plane, MappedRows(block, z, plane), to);
   }
   SPIDER_DEVICE_APART void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
-    const WarpRows rows(block, z, plane);
+    const MappedRows rows(block, z, plane);
     start_pieces(rows, plane_in_memory(block, plane), to);
     bring_others(block, z, plane, rows, to);
   }
-  SPIDER_DEVICE_APART void move_any_rows(const SweepArguments& field, std::int32_t z, Shared to) {
+  SPIDER_DEVICE_APART void realign_irregular_rows(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
-    move_rows(WarpRows(block, z, plane), plane_in_memory(block, plane), to);
+    realign_rows(MappedRows(block, z, plane), plane_in_memory(block, plane), to);
   }
 
   /// Zeroes the ring from plane `first` on, and waits until all threads have.
@@ -925,10 +926,10 @@ struct PlaneRing {
     const auto vectors_before = [&](std::int32_t x) {
       return (x - block.left + vector_elements - 1) / vector_elements;
     };
-    block.fast_begin = clamp(vectors_before(inside_begin), 0, ring_vectors);
-    block.fast_end = clamp((inside_end - block.left) / vector_elements, block.fast_begin, ring_vectors);
-    const std::int32_t first_fast = block.fast_begin * vector_elements;
-    const std::int32_t end_of_fast = block.fast_end * vector_elements;
+    block.vector_begin = clamp(vectors_before(inside_begin), 0, ring_vectors);
+    block.vector_end = clamp((inside_end - block.left) / vector_elements, block.vector_begin, ring_vectors);
+    const std::int32_t first_fast = block.vector_begin * vector_elements;
+    const std::int32_t end_of_fast = block.vector_end * vector_elements;
     block.edge_begin = clamp(needed_begin - block.left, 0, first_fast);
     const std::int32_t edge_end = clamp(needed_end - block.left, end_of_fast, ring_vectors * vector_elements);
     block.edge_columns = first_fast - block.edge_begin + edge_end - end_of_fast;
@@ -944,7 +945,7 @@ struct PlaneRing {
   /// What a block has to take care of.
   SPIDER_DEVICE static Path path_of(const SweepArguments& field, const Block& block) {
     if (!field.aligned_input || !is_near(block)) return Path::unaligned;
-    const bool all_fast = block.fast_begin == 0 && block.fast_end == ring_vectors;
+    const bool all_fast = block.vector_begin == 0 && block.vector_end == ring_vectors;
     // The block's own rows end behind those that it reads where all taps reach up.
     constexpr std::int32_t own_end = Shape::tile_rows - Shape::lowest_dy;
     const Span touched = {block.top, block.top + (own_end > Shape::ring_rows ? own_end : Shape::ring_rows)};
@@ -1027,9 +1028,9 @@ struct PlaneRing {
         if (step >= block.steps) return;
         const std::int32_t z = block.first_plane + step;
         if (is_plain_ && usual_.holds(step)) {
-          move_rows(PlainRows(block), block.input + z * block.plane_stride, to);
+          realign_rows(ContiguousRows(block), block.input + z * block.plane_stride, to);
         } else {
-          move_any_rows(field, z, to);
+          realign_irregular_rows(field, z, to);
         }
       }
     }
@@ -1042,7 +1043,7 @@ struct PlaneRing {
       if constexpr (path == Path::unaligned) {
         const std::int32_t z = block.first_plane + step;
         if (is_plain_ && usual_.holds(step)) {
-          start_pieces(PlainRows(block), next_, to);
+          start_pieces(ContiguousRows(block), next_, to);
           if constexpr (copies_edges) {
             start_edge_elements(edges_, edges_.table(), to, next_);
           } else if (has_others_) {
@@ -1078,7 +1079,7 @@ struct PlaneRing {
     Edges edges_;
     EdgeValues values_[Shape::planes_at_once];
     int turn_;               ///< the first step of the planes whose edge elements this warp has loaded, or -1
-    bool is_plain_ = false;  ///< of Path::unaligned: are rows of usual planes PlainRows?
+    bool is_plain_ = false;  ///< of Path::unaligned: are rows of usual planes ContiguousRows?
     bool has_others_ = false;  ///< are there edge elements that no thread has found, or cells in no pieces?
   };
 };

@@ -25,7 +25,7 @@ inline namespace device_4 {
 
 /// Where rows of a field begin in memory. Those that begin anywhere have a form of their own, whose code
 /// would take registers of the other.
-enum class RowStarts {
+enum class RowAlignment {
   aligned,  ///< with a vector of 16 bytes
   any,
 };
@@ -77,7 +77,7 @@ SPIDER_DEVICE void walk_pieces(const Arguments& field) {
     const std::uint32_t next = strip.is_last ? 0 : piece + 1;
     if constexpr (Kernel::keeps_piece)
       device::store_shared_if(device::lane_index() == 0, piece_place<Kernel>(), next);
-    if constexpr (Kernel::starts == RowStarts::aligned) {
+    if constexpr (Kernel::starts == RowAlignment::aligned) {
       if (strip.is_inside()) {
         Kernel::template walk_down<true>(field, strip);
       } else {
@@ -98,7 +98,7 @@ struct RowGroups {
   using Shared = device::Shared;
   using Vector = device::Vector;
 
-  static constexpr bool begins_anywhere = Layout::starts == RowStarts::any;
+  static constexpr bool begins_anywhere = Layout::starts == RowAlignment::any;
   static constexpr int element_bytes = Cells::element_bytes;
   static constexpr int vector_bytes = 16;
   static constexpr int vector_elements = vector_bytes / element_bytes;
@@ -280,7 +280,7 @@ struct RowGroups {
     const Element* cells = first;
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      const Element* const from = (begins_within_word(cells) ? cells - 1 : cells) + lane * piece_elements;
+      const Element* const from = (is_misaligned(cells) ? cells - 1 : cells) + lane * piece_elements;
       const Shared to = group + place(first_row + n, lane * piece_bytes);
       SPIDER_UNROLL
       for (int i = 0; i < pieces_of_lane; ++i) {
@@ -294,14 +294,14 @@ struct RowGroups {
       const int n = lane < rows_of_warp ? lane : 0;
       const Element* const of_row = first + n * strip.input_stride;
       copy_piece_async_if<piece_bytes>(
-          lane < rows_of_warp && begins_within_word(of_row) && pieces.begin < pieces.end,
+          lane < rows_of_warp && is_misaligned(of_row) && pieces.begin < pieces.end,
           group + place(first_row + n, spare_byte), of_row + (pieces.end * piece_elements - 1));
     }
   }
 
   /// Moves what began within words in a group of start_copies_of_pieces() that has come for the lanes of the
   /// warp.
-  SPIDER_DEVICE static void move_rows(const Strip& strip, std::int32_t y, Shared group) {
+  SPIDER_DEVICE static void realign_rows(const Strip& strip, std::int32_t y, Shared group) {
     const Span pieces = whole_pieces(strip);
     const int lane = device::lane_index();
     const int first_row = device::warp_index() * rows_of_warp;
@@ -309,7 +309,7 @@ struct RowGroups {
     device::sync_warp();
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
-      const bool is_split = begins_within_word(cells);
+      const bool is_split = is_misaligned(cells);
       cells += strip.input_stride;
       if (!is_split) continue;
       const Shared own = group + place(first_row + n, lane * piece_bytes);
@@ -353,7 +353,7 @@ struct RowGroups {
         const Element* cells = wanted ? from + window.column_of(vector) : window.input;
         const Shared to = group + place(row, vector * vector_bytes);
         device::copy_async_if(wanted && copies, to, cells);
-        Vector across = load_across(wanted && in_memory && !copies, cells);
+        Vector across = load_unaligned(wanted && in_memory && !copies, cells);
         if (!in_memory) across = repeat_word(word);
         change_signs(across, sign_word<Element>(index.negated));
         device::store_shared_if(wanted && !copies, to, across);
@@ -408,7 +408,7 @@ struct RowGroups {
   SPIDER_DEVICE static void settle_group(const Strip& strip, int step, Shared group) {
     const std::int32_t y = strip.first_row + step * group_rows;
     if (begins_anywhere && splits_words && strip.plain_rows.holds(Span{y, y + group_rows}))
-      move_rows(strip, y, group);
+      realign_rows(strip, y, group);
   }
 };
 

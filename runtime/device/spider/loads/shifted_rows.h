@@ -63,7 +63,7 @@ SPIDER_DEVICE void store_row(std::uint16_t* to, device::Shared from) {
   constexpr int word_cells = 2;
   constexpr int words = cells / word_cells;
   const int lane = device::lane_index();
-  const int before = begins_within_word(to) ? 1 : 0;
+  const int before = is_misaligned(to) ? 1 : 0;
   SPIDER_UNROLL
   for (int first = 0; first < words; first += 32) {
     const int word = first + lane;
@@ -86,7 +86,7 @@ template <int words>
 SPIDER_DEVICE void store_lanes(bool is_row, const Span& wanted, std::uint16_t* to,
                                const std::uint32_t (&own)[words]) {
   const int lane = device::lane_index();
-  const int split = begins_within_word(to) ? 1 : 0;
+  const int split = is_misaligned(to) ? 1 : 0;
   const std::uint32_t next = device::take_from_lane(own[0], (lane + 1) % 32);
   SPIDER_UNROLL
   for (int k = 0; k < words; ++k) {
@@ -110,7 +110,7 @@ SPIDER_DEVICE void store_lanes(bool is_row, const Span& wanted, std::uint16_t* t
 /// one, otherwise a word between two cells. Handing cells on between lanes, so that all are words or pairs of
 /// them, takes more time than it saves.
 SPIDER_DEVICE void store_anywhere(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
-  if (!begins_within_word(to)) {
+  if (!is_misaligned(to)) {
     device::store_field_word(to, low);
     device::store_field_word(to + 2, high);
   } else {

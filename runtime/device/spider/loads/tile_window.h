@@ -264,7 +264,7 @@ struct TileWindow {
             in_memory ? row.index * tile.input_stride + tile.column + Shape::first_column + column : 0;
         const std::uint32_t word =
             wanted && row.constant ? Storage::repeat(static_cast<Element>(row.value)) : 0;
-        cells[k] = load_across(in_memory, tile.input + offset);
+        cells[k] = load_unaligned(in_memory, tile.input + offset);
         SPIDER_UNROLL
         for (int j = 0; j < 4; ++j) cells[k].word[j] |= word;
         change_signs(cells[k], sign_word<Element>(wanted && row.negated));

@@ -374,8 +374,8 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   // Rows that begin anywhere, and those that faces cut within pieces, come in words, or in cells that are no
-  // shorter. A row that begins within a word comes a cell behind its place, and move_rows() moves it. Its
-  // last cell is not copied, for a constant may be kept behind it: move_rows() loads that.
+  // shorter. A row that begins within a word comes a cell behind its place, and realign_rows() moves it. Its
+  // last cell is not copied, for a constant may be kept behind it: realign_rows() loads that.
 
   static constexpr int word_bytes = Cells::element_bytes < 4 ? 4 : Cells::element_bytes;
   static constexpr int word_cells = word_bytes / Cells::element_bytes;
@@ -432,7 +432,7 @@ struct StepTile : StepShape<Stencil, is_even> {
         device::load_shared_word(static_cast<Shared>(sources + 4 * (exists ? row.number : 0)));
     row.comes = exists && !(keeps_rows && y == no_row);
     row.cells = plane + ((row.comes ? static_cast<std::int32_t>(y) : 0) * f.input_stride[1] + w.x0);
-    row.behind = begins_within_word(row.cells) ? 1 : 0;
+    row.behind = is_misaligned(row.cells) ? 1 : 0;
     const int end = smaller(found.plain.end + row.behind, found.read.end);
     row.words = {(found.plain.begin + row.behind + word_cells - 1) / word_cells, end / word_cells};
     return row;
@@ -478,8 +478,8 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// Moves the warp's rows of plane b that are a cell behind, when they are there.
-  SPIDER_DEVICE static void move_rows(const SweepArguments& f, const Walk& w, const Columns& found,
-                                      std::int32_t b) {
+  SPIDER_DEVICE static void realign_rows(const SweepArguments& f, const Walk& w, const Columns& found,
+                                         std::int32_t b) {
     const PlaneSource source = find_source(f, w, b);
     if (source.is_filled) return;
     const int lane = device::lane_index();

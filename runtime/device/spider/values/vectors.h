@@ -37,7 +37,7 @@ SPIDER_DEVICE void copy_cell_async_if(bool wanted, device::Shared to, const Elem
 
 /// Does a row of memory that begins with `cell` begin within a word? Cells of 4 bytes or more do not.
 template <class Element>
-SPIDER_DEVICE bool begins_within_word(const Element* cell) {
+SPIDER_DEVICE bool is_misaligned(const Element* cell) {
   constexpr int word_bytes = 4;
   return sizeof(Element) < word_bytes && reinterpret_cast<std::uintptr_t>(cell) % word_bytes != 0;
 }
@@ -62,7 +62,7 @@ SPIDER_DEVICE device::Vector take_vector(const device::Vector& first, const devi
 /// The 16 bytes from `cells` on, from the two vectors of memory that they lie across, where `wanted`; else
 /// zeros.
 template <class Element>
-SPIDER_DEVICE device::Vector load_across(bool wanted, const Element* cells) {
+SPIDER_DEVICE device::Vector load_unaligned(bool wanted, const Element* cells) {
   constexpr int vector_bytes = 16;
   constexpr int element_bytes = static_cast<int>(sizeof(Element));
   const int lead = static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes);

@@ -281,9 +281,9 @@ struct Cores3d {
     constexpr int planes_ahead = Ring::planes_ahead;
     constexpr Shared group_bytes = planes_at_once * Ring::ring_plane_bytes;
     // Not every cell of every plane is brought: what no wanted result needs is added to others all the same.
-    const Span usual = Planes::usual_steps(block);
-    if (!inside || usual.begin > 0 || usual.end < block.steps) Planes::clear();
-    typename Planes::template Supply<path> supply(block, usual);
+    const Span regular = Planes::regular_steps(block);
+    if (!inside || regular.begin > 0 || regular.end < block.steps) Planes::clear();
+    typename Planes::template Supply<path> supply(block, regular);
     constexpr Shared last_group = (Ring::ring_planes - planes_at_once) * Ring::ring_plane_bytes;
     const auto place_behind = [](Shared place) { return place == last_group ? 0 : place + group_bytes; };
     SPIDER_NO_UNROLL

@@ -48,19 +48,19 @@ sweep_stream3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   operands.settle();
   const typename Kernel::Block block = Kernel::Planes::make_block(field);
   const Path path = Kernel::path_of(field, block);
-  const Span usual = Kernel::Planes::usual_steps(block);
-  if (path == Path::interior && usual.begin == 0 && usual.end == block.steps) {
-    Kernel::template walk_planes<Path::interior>(field, block, usual, operands);
+  const Span regular = Kernel::Planes::regular_steps(block);
+  if (path == Path::interior && regular.begin == 0 && regular.end == block.steps) {
+    Kernel::template walk_planes<Path::interior>(field, block, regular, operands);
   } else if (path != Path::unaligned) {
     if constexpr (Kernel::adds_constants) {
       if (!Kernel::is_near_rows_or_planes(block)) {
-        Kernel::template walk_planes<Path::boundary, true>(field, block, usual, operands);
+        Kernel::template walk_planes<Path::boundary, true>(field, block, regular, operands);
         return;
       }
     }
-    Kernel::template walk_planes<Path::boundary>(field, block, usual, operands);
+    Kernel::template walk_planes<Path::boundary>(field, block, regular, operands);
   } else {
-    Kernel::template walk_planes<Path::unaligned>(field, block, usual, operands);
+    Kernel::template walk_planes<Path::unaligned>(field, block, regular, operands);
   }
 }
 
@@ -597,7 +597,7 @@ struct Stream3d {
   /// Walks along z. `begins_alike`: where constants add, away from faces along y and z.
   template <Path path, bool begins_alike = false>
   SPIDER_DEVICE static void walk_planes(const ArgumentsOf<Stencil>& field, const Block& block,
-                                        const Span& usual, const Operands& loaded) {
+                                        const Span& regular, const Operands& loaded) {
     constexpr bool inside = path == Path::interior;
     constexpr int turns = path == Path::unaligned ? 1 : Stencil::unrolled_planes;
     const int lane = device::lane_index();
@@ -609,7 +609,7 @@ struct Stream3d {
     Starts starts{};
     if constexpr (begins_alike) find_starts(block, starts);
     Planes::clear(inside ? ring_planes - Stencil::largest_distance : 0);
-    typename Planes::template Supply<path, inside> supply(block, usual);
+    typename Planes::template Supply<path, inside> supply(block, regular);
     SPIDER_NO_UNROLL
     for (int step = 0; step < planes_ahead; ++step) supply.start(field, block, step, ring_plane(step));
     supply.place_edges(block, 0, ring_plane(0));

@@ -196,29 +196,29 @@ struct PlaneRing {
   }
 
   /// Is plane z inside the field, and is all of it reached that is reached in any plane? Few are not.
-  SPIDER_DEVICE static bool is_usual(const Block& block, std::int32_t z) {
+  SPIDER_DEVICE static bool is_regular(const Block& block, std::int32_t z) {
     return z >= 0 && z < block.extent[0] &&
            leads_to(Offsets{Shape::full_low, Shape::full_high}, block.box[0], z);
   }
 
   /// The steps of a walk whose planes are: all but some at its ends.
-  SPIDER_DEVICE static Span usual_steps(const Block& block) {
+  SPIDER_DEVICE static Span regular_steps(const Block& block) {
     Span steps = {0, block.steps};
     SPIDER_NO_UNROLL
-    while (steps.begin < steps.end && !is_usual(block, block.first_plane + steps.begin)) ++steps.begin;
+    while (steps.begin < steps.end && !is_regular(block, block.first_plane + steps.begin)) ++steps.begin;
     SPIDER_NO_UNROLL
-    while (steps.begin < steps.end && !is_usual(block, block.first_plane + steps.end - 1)) --steps.end;
+    while (steps.begin < steps.end && !is_regular(block, block.first_plane + steps.end - 1)) --steps.end;
     return steps;
   }
 
-  /// The same as row_is_reached and cell_is_reached in usual planes.
-  SPIDER_DEVICE static bool row_is_usual(const Block& block, std::int32_t y) {
+  /// The same as row_is_reached and cell_is_reached in regular planes.
+  SPIDER_DEVICE static bool row_is_regular(const Block& block, std::int32_t y) {
     bool reached = false;
     SPIDER_UNROLL
     for (int i = 0; i < Shape::band_count; ++i) reached |= leads_to(Shape::band(i).dy, block.box[1], y);
     return reached;
   }
-  SPIDER_DEVICE static bool cell_is_usual(const Block& block, std::int32_t y, std::int32_t x) {
+  SPIDER_DEVICE static bool cell_is_regular(const Block& block, std::int32_t y, std::int32_t x) {
     bool reached = false;
     SPIDER_UNROLL
     for (int i = 0; i < Shape::band_count; ++i) {
@@ -274,7 +274,7 @@ struct PlaneRing {
     }
   };
 
-  /// The vectors that a thread copies of every usual plane.
+  /// The vectors that a thread copies of every regular plane.
   struct Copies {
     std::int32_t from[copies];  ///< offset from the plane's first interior element
     Shared to[copies];          ///< offset in the ring's plane
@@ -311,7 +311,7 @@ struct PlaneRing {
     SPIDER_DEVICE Shared offset() const { return vector_place(row, 0) + column * element_bytes; }
   };
 
-  /// Where a thread finds what it brings of every usual plane at edges, as words.
+  /// Where a thread finds what it brings of every regular plane at edges, as words.
   struct EdgeTable {
     std::uint32_t word[table_vectors * 4];
 
@@ -403,9 +403,9 @@ struct PlaneRing {
     }
   };
 
-  /// Finds all that a thread brings of usual planes at edges: rows from wherever the boundary takes them, and
-  /// the elements of vectors across an edge. What the boundary makes constant is filled here, in every plane
-  /// of the ring, since no plane changes it. Elements that no tap reaches are left as they are.
+  /// Finds all that a thread brings of regular planes at edges: rows from wherever the boundary takes them,
+  /// and the elements of vectors across an edge. What the boundary makes constant is filled here, in every
+  /// plane of the ring, since no plane changes it. Elements that no tap reaches are left as they are.
   SPIDER_DEVICE static Edges plan_edges(const Block& block) {
     EdgeTable table{};
     Edges edges;
@@ -418,7 +418,7 @@ struct PlaneRing {
       if (!place.exists()) continue;
       const std::int32_t y = block.top + place.row;
       const std::int32_t x = block.left + place.column;
-      if (!cell_is_usual(block, y, x)) continue;
+      if (!cell_is_regular(block, y, x)) continue;
       const auto row = map_row(block, y);
       const auto column = map_column(block, x);
       if (column.constant || row.constant) {
@@ -453,7 +453,7 @@ struct PlaneRing {
       const bool fast = place.is_fast(block);
       table.put_copy(k, static_cast<std::int32_t>(row.index * block.row_stride) + block.left +
                             place.vector * vector_elements);
-      edges.wanted |= static_cast<std::uint32_t>(fast && !row.constant && row_is_usual(block, y)) << k;
+      edges.wanted |= static_cast<std::uint32_t>(fast && !row.constant && row_is_regular(block, y)) << k;
       if constexpr (has_signs) {
         if (row.negated) edges.negated.copies |= 1U << k;
       }
@@ -470,7 +470,7 @@ struct PlaneRing {
     device::store_shared(to, cells);
   }
 
-  /// Starts the copies of a usual plane to `to`; `plane` is its first interior element.
+  /// Starts the copies of a regular plane to `to`; `plane` is its first interior element.
   SPIDER_DEVICE static void start_plane(const Copies& plan, Shared to, const Element* plane) {
     SPIDER_UNROLL
     for (int k = 0; k < copies; ++k)
@@ -511,7 +511,7 @@ struct PlaneRing {
     Element value[edge_elements];
   };
 
-  /// Loads them from a usual plane.
+  /// Loads them from a regular plane.
   SPIDER_DEVICE static void load_edges(const Edges& edges, const Element* plane, EdgeValues& values) {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
@@ -553,7 +553,7 @@ struct PlaneRing {
   // receiving it. Each does little: the registers that it uses are lost to the loop that calls it.
 
   /// Loads the vectors of irregular plane z to `to`, but for rows that are constant in all planes.
-  SPIDER_DEVICE_APART void bring_unusual_plane(const SweepArguments& field, std::int32_t z, Shared to) {
+  SPIDER_DEVICE_APART void load_irregular_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
     SPIDER_NO_UNROLL
@@ -671,8 +671,8 @@ struct PlaneRing {
     }
   };
 
-  /// The rows that a warp brings of a usual plane where all are in memory, one behind the other. Where cells
-  /// beside vectors are copied by a table (copies_edges), vectors alone come in pieces.
+  /// The rows that a warp brings of a regular plane where all are in memory, one behind the other. Where
+  /// cells beside vectors are copied by a table (copies_edges), vectors alone come in pieces.
   struct ContiguousRows : ColumnsInMemory {
     std::int64_t first;  ///< from the plane's first element to column 0 of the ring in row number 0
     std::int64_t stride;
@@ -699,7 +699,7 @@ struct PlaneRing {
     for (int row = device::lane_index(); row < Shape::ring_rows; row += 32) {
       const auto mapped = map_row(block, block.top + row);
       plain = plain && !mapped.constant && mapped.index == block.top + row &&
-              row_is_usual(block, block.top + row);
+              row_is_regular(block, block.top + row);
     }
     return device::smallest_in_warp(plain ? 1 : 0) != 0;
   }
@@ -863,7 +863,7 @@ struct PlaneRing {
         bring(n, column, 0);
     }
   }
-  SPIDER_DEVICE_APART void bring_others_of_usual(const SweepArguments& field, std::int32_t z, Shared to) {
+  SPIDER_DEVICE_APART void bring_others_of_regular(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
     bring_others(block, z, plane, MappedRows(block, z, plane), to);
@@ -953,13 +953,13 @@ struct PlaneRing {
   }
 
   /// Brings the input planes of a walk into the ring, planes_at_once after the other. All threads of the
-  /// block come here together. `all_usual`: all planes of the walk are.
-  template <Path path, bool all_usual = false>
+  /// block come here together. `all_regular`: all planes of the walk are.
+  template <Path path, bool all_regular = false>
   class Supply {
    public:
     /// Before it the ring has been cleared, unless nothing in it is read that is not brought.
-    SPIDER_DEVICE Supply(const Block& block, const Span& usual)
-        : next_(block.input + block.first_plane * block.plane_stride), usual_(usual), values_() {
+    SPIDER_DEVICE Supply(const Block& block, const Span& regular)
+        : next_(block.input + block.first_plane * block.plane_stride), regular_(regular), values_() {
       if constexpr (path == Path::interior) copies_ = plan_plain_copies(block);
       if constexpr (path == Path::boundary) {
         edges_ = plan_edges(block);
@@ -969,7 +969,7 @@ struct PlaneRing {
         is_plain_ = has_plain_rows(block) && (!copies_edges || is_near(block));  // the table has 32 bits
         if constexpr (copies_edges) {
           if (is_plain_) edges_ = plan_edges(block);
-          device::sync_block();  // planes that are not usual are filled by other threads
+          device::sync_block();  // planes that are not regular are filled by other threads
         } else {
           has_others_ = !has_spare || !ColumnsInMemory(block).are_all();
         }
@@ -997,7 +997,7 @@ struct PlaneRing {
         if (step != turn_) return;
         SPIDER_UNROLL
         for (int i = 0; i < Shape::planes_at_once; ++i) {
-          if (usual_.holds(step + i)) store_edges(edges_, to + i * Shape::ring_plane_bytes, values_[i]);
+          if (regular_.holds(step + i)) store_edges(edges_, to + i * Shape::ring_plane_bytes, values_[i]);
         }
         constexpr int round = turns * Shape::planes_at_once;
         turn_ += round;
@@ -1005,12 +1005,12 @@ struct PlaneRing {
       }
     }
 
-    /// Negates what this thread has copied of a usual plane, that of `step` at `to`, of rows with the other
+    /// Negates what this thread has copied of a regular plane, that of `step` at `to`, of rows with the other
     /// sign, when its copies are there. To load such rows instead would be to wait for memory in every step.
     SPIDER_DEVICE void negate_rows(int step, Shared to) const {
       if constexpr (path == Path::boundary && has_row_signs) {
         const std::uint32_t negated = edges_.negated.copies & edges_.wanted;
-        if (negated == 0 || !usual_.holds(step)) return;
+        if (negated == 0 || !regular_.holds(step)) return;
         SPIDER_UNROLL
         for (int k = 0; k < copies; ++k) {
           if ((negated >> k & 1U) == 0) continue;
@@ -1027,7 +1027,7 @@ struct PlaneRing {
       if constexpr (path == Path::unaligned && splits_words && has_spare) {
         if (step >= block.steps) return;
         const std::int32_t z = block.first_plane + step;
-        if (is_plain_ && usual_.holds(step)) {
+        if (is_plain_ && regular_.holds(step)) {
           realign_rows(ContiguousRows(block), block.input + z * block.plane_stride, to);
         } else {
           realign_irregular_rows(field, z, to);
@@ -1042,17 +1042,17 @@ struct PlaneRing {
     SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to) {
       if constexpr (path == Path::unaligned) {
         const std::int32_t z = block.first_plane + step;
-        if (is_plain_ && usual_.holds(step)) {
+        if (is_plain_ && regular_.holds(step)) {
           start_pieces(ContiguousRows(block), next_, to);
           if constexpr (copies_edges) {
             start_edge_elements(edges_, edges_.table(), to, next_);
           } else if (has_others_) {
-            bring_others_of_usual(field, z, to);
+            bring_others_of_regular(field, z, to);
           }
         } else {
           bring_any_plane(field, z, to);
         }
-      } else if (all_usual || usual_.holds(step)) {
+      } else if (all_regular || regular_.holds(step)) {
         if constexpr (path == Path::interior) start_plane(copies_, to, next_);
         if constexpr (path == Path::boundary) start_edge_plane(edges_, to, next_);
         if constexpr (path == Path::boundary && !Shape::finds_all_edges) {
@@ -1060,7 +1060,7 @@ struct PlaneRing {
           if (has_others_) fetch_edges_apart(field, block.first_plane + step, first, to);
         }
       } else {
-        bring_unusual_plane(field, block.first_plane + step, to);
+        load_irregular_plane(field, block.first_plane + step, to);
         fetch_edges_apart(field, block.first_plane + step, 0, to);
       }
     }
@@ -1069,17 +1069,17 @@ struct PlaneRing {
     SPIDER_DEVICE void load_edges_of_turn(const Block& block, const Element* plane) {
       SPIDER_UNROLL
       for (int i = 0; i < Shape::planes_at_once; ++i) {
-        if (usual_.holds(turn_ + i)) load_edges(edges_, plane + i * block.plane_stride, values_[i]);
+        if (regular_.holds(turn_ + i)) load_edges(edges_, plane + i * block.plane_stride, values_[i]);
       }
     }
 
     const Element* next_;  ///< the first interior element of the next plane
-    Span usual_;           ///< the steps of usual planes
+    Span regular_;         ///< the steps of regular planes
     Copies copies_;
     Edges edges_;
     EdgeValues values_[Shape::planes_at_once];
     int turn_;               ///< the first step of the planes whose edge elements this warp has loaded, or -1
-    bool is_plain_ = false;  ///< of Path::unaligned: are rows of usual planes ContiguousRows?
+    bool is_plain_ = false;  ///< of Path::unaligned: are rows of regular planes ContiguousRows?
     bool has_others_ = false;  ///< are there edge elements that no thread has found, or cells in no pieces?
   };
 };

@@ -40,7 +40,7 @@ sweep_tile2d(const ArgumentsOf<Stencil> field) {
   if (!Kernel::find_tile(field, tile)) return;
   // All lanes of a warp take the same way, so that they come to every product together.
   if (!Kernel::is_inside(tile)) {
-    Kernel::sweep_with_care(tile);
+    Kernel::sweep_boundary(tile);
   } else if constexpr (Form::allows_unaligned) {
     Kernel::sweep_shifted(tile);
   } else {
@@ -149,7 +149,7 @@ struct Tile2d {
   }
 
   /// Computes a tile at an edge.
-  SPIDER_DEVICE static void sweep_with_care(const Tile& tile) {
+  SPIDER_DEVICE static void sweep_boundary(const Tile& tile) {
     Tables tables;
     Fragments fragments;
     load_with_care(tile, fragments);

@@ -39,7 +39,7 @@ struct Stencil {
   static constexpr int row_low = -1, row_high = 1;
   static constexpr int column_low = -1, column_high = 1;
   static constexpr bool is_even = true;
-  static constexpr bool leads_askew = true;
+  static constexpr bool has_diagonal_taps = true;
   static constexpr spider::PlaneForm form = spider::PlaneForm::even;
   static constexpr float last = 0x1p+0F;
   SPIDER_DEVICE static float weight(int dz, int dy, int dx) {

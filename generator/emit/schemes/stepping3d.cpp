@@ -61,8 +61,9 @@ SchemeText text_of(const plan::Stepping3d& scheme, const Kernel& kernel) {
   set("column_low", std::min(0, columns.low));
   set("column_high", std::max(0, columns.high));
   set("is_even", plan::preserves_symmetry(spec));
-  set("leads_askew", std::any_of(taps.begin(), taps.end(),
-                                 [](const plan::CoreTap& tap) { return tap.row != 0 && tap.column != 0; }));
+  set("has_diagonal_taps", std::any_of(taps.begin(), taps.end(), [](const plan::CoreTap& tap) {
+        return tap.row != 0 && tap.column != 0;
+      }));
   bindings["form"] = form_name(scheme.form);
   bindings["last"] = stepped_number_text(spec.storage, scheme.last);
   bindings["sum_count"] = sum_count_text(spec);

@@ -47,9 +47,9 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const int levels = spec.previous ? (scheme.steps - 2) * (2 * rz + 3) + rz + 2 : 2 * (scheme.steps - 1);
   const int planes = inputs * spec::element_bytes(spec.storage) + levels * of_number;
   const spec::Face& low = spec.boundary[spec::axis_z].low;
-  const bool weighs_faces = !preserves_symmetry(spec) && is_closed_axis(spec, spec::axis_z) &&
-                            (rz > 1 || low.rule == spec::BoundaryRule::mirror);
-  const int weights = weighs_faces ? of_number * scheme.warps() * weights_of_all_sums(spec, scheme) : 0;
+  const bool adds_images = !preserves_symmetry(spec) && is_closed_axis(spec, spec::axis_z) &&
+                           (rz > 1 || low.rule == spec::BoundaryRule::mirror);
+  const int weights = adds_images ? of_number * scheme.warps() * weights_of_all_sums(spec, scheme) : 0;
   const bool reads_points = spec.previous || !spec.fields.empty();
   const int places = reads_points ? round_up(word_bytes * (width + scheme.height()), vector_bytes) : 0;
   const int beyond = vector_bytes * 2 * std::max(Stepping3d::columns - 1, rx);

@@ -350,7 +350,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// What all lanes have alike; the compiler sees that they stay together.
-  SPIDER_DEVICE static std::int32_t same_in_warp(std::int32_t value) {
+  SPIDER_DEVICE static std::int32_t warp_uniform(std::int32_t value) {
     return static_cast<std::int32_t>(device::largest_in_warp(static_cast<std::uint32_t>(value)));
   }
 
@@ -1153,7 +1153,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     const std::int32_t y = w.y0 + first;
     WarpState way{};
-    way.stream = same_in_warp(w.stored[0].end - w.start + steps);
+    way.stream = warp_uniform(w.stored[0].end - w.start + steps);
     way.start = w.start;
     for (int n = 0; n < rows; ++n) way.offset[n] = piece.offset[n];
     way.stored_rows = wanted.rows;

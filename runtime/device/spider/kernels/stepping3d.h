@@ -25,7 +25,7 @@
 /// at
 ///   most and at least 0;
 /// - is_even: are its weights even along all axes, reach one cell, and is there no update?
-/// - leads_askew: does a tap lead to another column and another row?
+/// - has_diagonal_taps: does a tap lead to another column and another row?
 /// - form, weight(dz, dy, dx), of several sums sum_count and weight(sum, dz, dy, dx); last: what results are
 /// multiplied with, so that all weights sum up rightly;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
@@ -136,7 +136,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr bool maps_rows = (Tile::y_axis.is_closed_low() && y_rules.low != FaceRule::constant) ||
                                     (Tile::y_axis.is_closed_high() && y_rules.high != FaceRule::constant);
   static constexpr bool keeps_constants = Tile::keeps_rows || Tile::keeps_columns;
-  static constexpr bool weighs_faces = (front_acts || back_acts) && !streams_faces;
+  static constexpr bool adds_images = (front_acts || back_acts) && !streams_faces;
 
   static constexpr int places = sources + 4 * height;  ///< where rows are read in a plane
   static constexpr int dy_count = 2 * ry + 1, dx_count = 2 * rx + 1;
@@ -158,7 +158,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr bool keeps_input = UpdateReads<Stencil>::input && !reads_before;
   /// Where in a plane the points' fields lie: the tile's columns, then its rows.
   static constexpr int point_table =
-      (face_weights + (weighs_faces ? number_bytes * warps * plane_weights : 0) + 15) / 16 * 16;
+      (face_weights + (adds_images ? number_bytes * warps * plane_weights : 0) + 15) / 16 * 16;
   static constexpr int turned_cells =
       point_table + (reads_points ? (4 * (width + height) + 15) / 16 * 16 : 0);
   static constexpr int kept_choices =
@@ -166,7 +166,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// Of a lane's piece in each of the rows that its warp requests.
   static constexpr int offset_vectors = (Tile::rows_of_warp + 3) / 4;
   static constexpr int kept_offsets = kept_choices + 16 * 32 * warps;
-  static constexpr int ranges = kept_offsets + 16 * 32 * warps * offset_vectors;  ///< as keep_choices says
+  static constexpr int ranges = kept_offsets + 16 * 32 * warps * offset_vectors;  ///< as store_flags says
   static constexpr int shared_bytes = ranges + 48;
   static constexpr std::uint32_t none = ~0U;
   static constexpr int value_at = number_bytes == 8 ? 1 : 2;  ///< word of the value in an entry of `beyond`
@@ -398,7 +398,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// The slots that a round uses, of the input's planes and of those between steps: counted, since their
   /// numbers are known, but not which ring a warp has.
-  struct Round {
+  struct PipelineStage {
     std::int32_t number = 0;
     std::int32_t input = 0, level = 0, last_level = 0;
 
@@ -413,7 +413,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   };
 
   /// The plane that step `step` handed on so many rounds ago.
-  SPIDER_DEVICE static Shared level_of(int step, const Round& round, int ago) {
+  SPIDER_DEVICE static Shared level_of(int step, const PipelineStage& round, int ago) {
     if constexpr (!reads_before) {
       return static_cast<Shared>(levels + (2 * step + ((round.number + ago) & 1)) * level_bytes);
     } else {
@@ -425,7 +425,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// And the plane of the input that the first step took.
-  SPIDER_DEVICE static Shared input_of(const Round& round, int ago) {
+  SPIDER_DEVICE static Shared input_of(const PipelineStage& round, int ago) {
     const std::int32_t slot = round.input - ago;
     return static_cast<Shared>((slot < 0 ? slot + input_slots : slot) * input_bytes);
   }
@@ -492,7 +492,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     for (int c = 0; c < columns; ++c) u[c] = next[c];
     if constexpr (j + 1 < rows + ry) source.load(j + 1, next);
     Sides s{};
-    if constexpr (Stencil::leads_askew || (j >= 0 && j < rows)) find_sides(u, s);
+    if constexpr (Stencil::has_diagonal_taps || (j >= 0 && j < rows)) find_sides(u, s);
     add_to_rows<j>(u, s, sums, out, finish, UpTo<rows>{});
   }
 
@@ -578,7 +578,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// The weights of each sum that plane z has in planes z - rz + q, of this warp: those of all cells that the
   /// rules take from it there.
-  SPIDER_DEVICE static void weigh_plane(const Walk& w, std::int32_t z, Shared table) {
+  SPIDER_DEVICE static void sum_image_weights(const Walk& w, std::int32_t z, Shared table) {
     const bool here = holds_plane(w, z);
     const auto source = find_plane(w, z);
     constexpr int cells = dy_count * dx_count;
@@ -605,13 +605,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Adds a plane near a face along z.
   template <class Source, class Finish>
-  SPIDER_DEVICE static void add_plane_at_face(const Walk& w, const Source& source, std::int32_t z, Sums& sums,
-                                              const Finish& finish) {
+  SPIDER_DEVICE static void add_plane_with_images(const Walk& w, const Source& source, std::int32_t z,
+                                                  Sums& sums, const Finish& finish) {
     const auto table =
         static_cast<Shared>(face_weights + number_bytes * device::warp_index() * plane_weights);
     const auto plane = find_plane(w, z);
     const bool here = holds_plane(w, z);
-    weigh_plane(w, z, table);
+    sum_image_weights(w, z, table);
     Outputs out[rows];
     SPIDER_UNROLL
     for (int j = -ry; j < rows + ry; ++j) {
@@ -755,13 +755,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   struct FieldRows {
     PointInputs<Stencil, columns, PointReads::again> row[rows];
   };
-  struct EarlierRows {
+  struct PreviousStepRows {
     Word word[rows][columns];
   };
   struct NoRows {};
   struct Points {
     std::conditional_t<(point_fields > 0), FieldRows, NoRows> fields;
-    std::conditional_t<reads_before, EarlierRows, NoRows> before;
+    std::conditional_t<reads_before, PreviousStepRows, NoRows> before;
   };
 
   SPIDER_DEVICE static const Element* place_before(const Arguments& f, const PointPlace& at) {
@@ -771,7 +771,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Of all rows in plane z, which is complete in the round behind `round`.
   SPIDER_DEVICE static void load_points(const Arguments& f, const Walk& w, const PointSpans& spans, int step,
-                                        int first, std::int32_t z, const Round& round, Points& points) {
+                                        int first, std::int32_t z, const PipelineStage& round,
+                                        Points& points) {
     if (reads_before && step > 0) load_earlier(step, first, round, points);
     const bool is_first = reads_before && step == 0;
     if (!is_first && point_fields == 0) return;
@@ -813,7 +814,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// Of the steps behind the first, of which the one before was given the planes.
-  SPIDER_DEVICE static void load_earlier(int step, int first, const Round& round, Points& points) {
+  SPIDER_DEVICE static void load_earlier(int step, int first, const PipelineStage& round, Points& points) {
     if constexpr (reads_before && steps > 1) {
       constexpr int ago = 2 * rz;
       const int lane = device::lane_index();
@@ -873,7 +874,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     Tile::store_mirror_ghosts(turned, plane, cells);
   }
 
-  // Choices of a walk.
+  // TileFlags of a walk.
   static constexpr std::uint32_t all_rows = (1U << rows) - 1;  ///< of a warp: those that are stored
   static constexpr std::uint32_t stores_vectors = 1U << rows, requests_pieces = 2U << rows;
   static constexpr std::uint32_t requests_cells = 4U << rows, fills_turned = 8U << rows,
@@ -890,7 +891,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static_assert(rows + 8 <= 32, "a warp's choices are bits of a word");
 
   /// They are kept in two registers, one of them for the warp: compilers would take one each.
-  struct Choices {
+  struct TileFlags {
     std::uint32_t warp, lane;
 
     SPIDER_DEVICE Wanted wanted() const {
@@ -913,8 +914,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   };
 
-  SPIDER_DEVICE static Choices choose(const Walk& w, int first, const Piece& piece, const Wanted& stored,
-                                      bool turns, bool mapped, int columns_beyond) {
+  SPIDER_DEVICE static TileFlags find_flags(const Walk& w, int first, const Piece& piece,
+                                            const Wanted& stored, bool turns, bool mapped,
+                                            int columns_beyond) {
     constexpr auto along = Tile::lines();
     bool keeps = false;
     for (int i = 0; i < rows; ++i) {
@@ -943,8 +945,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// Where a lane's choices are kept, and how far its first output is from the field's first plane.
   SPIDER_DEVICE static Shared kept_place() { return static_cast<Shared>(kept_choices + 16 * thread_index()); }
 
-  SPIDER_DEVICE static void keep_choices(const Walk& w, const typename Tile::Columns& input,
-                                         const Choices& choices, std::int64_t place, int columns_beyond) {
+  SPIDER_DEVICE static void store_flags(const Walk& w, const typename Tile::Columns& input,
+                                        const TileFlags& choices, std::int64_t place, int columns_beyond) {
     device::Vector kept;
     kept.word[0] = choices.warp;
     kept.word[1] = choices.lane;
@@ -1014,7 +1016,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// Requests plane b of the stream: all of it in pieces from where it is, or in any way.
-  SPIDER_DEVICE static void request(const Arguments& f, std::int32_t start, const Choices& choices,
+  SPIDER_DEVICE static void request(const Arguments& f, std::int32_t start, const TileFlags& choices,
                                     std::int32_t b) {
     if ((choices.warp & requests_pieces) != 0 && kept_range(0).holds(b)) {
       Tile::request_pieces(static_cast<const Element*>(f.input) + (start + b) * f.input_stride[0],
@@ -1027,7 +1029,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// What most planes do not need costs more among the instructions of every round than a call.
   SPIDER_DEVICE_APART void request_apart(const Arguments& f, std::int32_t start, std::int32_t b) {
     const device::Vector of_walk = device::load_shared(kept_place());
-    const Choices choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
+    const TileFlags choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
     const Walk w = find_kept(f, start, kept_range(0));
     if ((choices.warp & requests_pieces) != 0) {
       Tile::request_whole(f, w, choices.piece(), b);
@@ -1054,7 +1056,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       restore_constant_rows(find_kept(f, start, kept_range(0)), first, written, plane + own);
     if constexpr (columns_end) {
       device::sync_warp();
-      fill_columns<Numbers>(plane, same_in_warp(first), rows, kept_count(), device::lane_index(), 32);
+      fill_columns<Numbers>(plane, warp_uniform(first), rows, kept_count(), device::lane_index(), 32);
     }
   }
   SPIDER_DEVICE static bool is_behind(std::int32_t extent, std::int32_t z) {
@@ -1084,11 +1086,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// What all lanes have alike, in a register of the warp: a lane's are few.
-  SPIDER_DEVICE static std::int32_t same_in_warp(std::int32_t value) {
+  SPIDER_DEVICE static std::int32_t warp_uniform(std::int32_t value) {
     return static_cast<std::int32_t>(device::largest_in_warp(static_cast<std::uint32_t>(value)));
   }
-  SPIDER_DEVICE static Walk same_in_warp(Walk w) {
-    const auto share = [](std::int32_t& value) { value = same_in_warp(value); };
+  SPIDER_DEVICE static Walk warp_uniform(Walk w) {
+    const auto share = [](std::int32_t& value) { value = warp_uniform(value); };
     share(w.start);
     share(w.x0);
     share(w.y0);
@@ -1104,9 +1106,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   SPIDER_DEVICE static void run(const Arguments& f, const Walk& found) {
-    const Walk w = same_in_warp(found);
-    const int step = same_in_warp(device::warp_index() / warps_down);
-    const int first = same_in_warp(device::warp_index() % warps_down * rows);
+    const Walk w = warp_uniform(found);
+    const int step = warp_uniform(device::warp_index() / warps_down);
+    const int first = warp_uniform(device::warp_index() % warps_down * rows);
     const bool is_last = step == steps - 1;
     const int lane = device::lane_index();
     const std::int32_t stream = w.stored[0].end - w.start + overlap_planes;
@@ -1120,15 +1122,15 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       device::store_shared(turned_place(), places);
     }
     const Wanted stored = Tile::find_wanted(f, w, first);
-    const int columns_beyond = columns_end ? same_in_warp(list_columns_beyond(w)) : 0;
+    const int columns_beyond = columns_end ? warp_uniform(list_columns_beyond(w)) : 0;
     prepare(w);
     [[maybe_unused]] PointSpans spans{};
     if constexpr (reads_points) spans = list_points(f, w, first);
     Tile::find_offsets(f, piece);
     // Does any of the warp's rows lie beyond a face, or is next to one?
     const bool mapped = maps_rows && (w.y0 + first - ry < 0 || w.y0 + first + rows + ry > w.extent[1]);
-    keep_choices(w, Tile::find_columns(w), choose(w, first, piece, stored, turns, mapped, columns_beyond),
-                 w.x0 + lane * columns + (w.y0 + first) * f.output_stride[1], columns_beyond);
+    store_flags(w, Tile::find_columns(w), find_flags(w, first, piece, stored, turns, mapped, columns_beyond),
+                w.x0 + lane * columns + (w.y0 + first) * f.output_stride[1], columns_beyond);
     keep_offsets(piece);
     device::sync_block();
     SPIDER_NO_UNROLL
@@ -1154,14 +1156,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     Sums sums = {};
     Kept kept{};
     const std::int32_t first_plane = w.start - step * rz;
-    Round now;
+    PipelineStage now;
     [[maybe_unused]] Points points{};
     if constexpr (reads_points) load_points(f, w, spans, step, first, first_plane - rz, now, points);
     bool again = false;  // is a plane added for the second time?
     SPIDER_NO_UNROLL
     while (now.number < stream_of(stream) + steps - 1) {
       const device::Vector of_walk = device::load_shared(kept_place());
-      const Choices choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
+      const TileFlags choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
       const std::int32_t round = now.number;
       const std::int32_t b = round - step;
       const auto next_input = static_cast<Shared>((round + 1) % input_slots * input_bytes);
@@ -1208,7 +1210,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           if constexpr (updates) update_row(f, w, u, earlier, points, first, z - rz, i, sums_of_row);
         };
         [[maybe_unused]] const bool written = choices.written();
-        const auto hand_on = [&](auto kind, int i, Outputs& outputs) SPIDER_INLINED {
+        const auto publish_row = [&](auto kind, int i, Outputs& outputs) SPIDER_INLINED {
           update(kind, i, outputs);
           const Row& u = outputs[0];
           SPIDER_UNROLL
@@ -1222,13 +1224,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           }
         };
         const bool at_face =
-            weighs_faces && ((front_acts && z < 2 * rz) || (back_acts && z >= w.extent[0] - 2 * rz));
+            adds_images && ((front_acts && z < 2 * rz) || (back_acts && z >= w.extent[0] - 2 * rz));
         const auto add = [&](auto kind, Shared plane, const auto& finish_row) SPIDER_INLINED {
           using Plane = decltype(kind);
           const auto finish = [&](int i, Outputs& outputs) SPIDER_INLINED { finish_row(kind, i, outputs); };
           if (at_face) {
-            if constexpr (weighs_faces)
-              add_plane_at_face(w, keep_rows(Rows<Plane, maps_rows>{plane, first}, kept), z, sums, finish);
+            if constexpr (adds_images)
+              add_plane_with_images(w, keep_rows(Rows<Plane, maps_rows>{plane, first}, kept), z, sums,
+                                    finish);
           } else if (maps_rows && (choices.warp & reads_mapped) != 0) {
             if constexpr (maps_rows)
               add_plane(keep_rows(Rows<Plane, true>{plane, first}, kept), sums, finish);
@@ -1281,7 +1284,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           }
         } else if constexpr (steps > 1) {
           const bool behind = is_behind(w.extent[0], z);
-          if (!behind) add_any(hand_on);
+          if (!behind) add_any(publish_row);
           if (behind || is_before(w.extent[0], z) || (choices.warp & needs_ghost_fix) != 0) {
             const bool turns = z_rules.high == FaceRule::mirror && w.extent[0] > 1;
             fix_ghosts(f, start_of(w.start), z, first, choices.lane, to, own,

@@ -130,8 +130,9 @@ struct Stepping2d {
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
   /// Sums of `cross` and `rings` are rows of u, too, where no face adds images to them: then no others wait.
-  static constexpr bool sums_hold_rows = (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
-                                         (form == RowForm::rings && !top_acts && !bottom_acts);
+  static constexpr bool partial_sums_contain_rows =
+      (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
+      (form == RowForm::rings && !top_acts && !bottom_acts);
   static constexpr bool folds_rings =
       form == RowForm::rings &&
       ((top_acts && is_mirror_rule(y_rules.low)) || (bottom_acts && is_mirror_rule(y_rules.high)));
@@ -139,7 +140,8 @@ struct Stepping2d {
   static constexpr int sum_count = SumsOf<Stencil>::count;
   static_assert(is_window ? updates && Stencil::unit == 1 : sum_count == 1 && !reads_before,
                 "other forms add rows to one sum");
-  static constexpr int kept_rows = UpdateReads<Stencil>::input && !sums_hold_rows && !is_window ? ry : 0;
+  static constexpr int kept_rows =
+      UpdateReads<Stencil>::input && !partial_sums_contain_rows && !is_window ? ry : 0;
 
   static constexpr int width = 32 * columns;
   static constexpr int last_steps = Stencil::last_steps;  ///< of the last warp
@@ -188,8 +190,8 @@ struct Stepping2d {
                   : place_of(c / vector_numbers) +
                         static_cast<device::Shared>(number_bytes * (c % vector_numbers));
   }
-  SPIDER_DEVICE static device::Shared slot_of(int hand_over, std::int32_t round) {
-    return static_cast<device::Shared>(chain + (2 * hand_over + (round & 1)) * slot_bytes);
+  SPIDER_DEVICE static device::Shared slot_of(int stage_buffer, std::int32_t round) {
+    return static_cast<device::Shared>(chain + (2 * stage_buffer + (round & 1)) * slot_bytes);
   }
 
   static constexpr double unit = Stencil::unit;
@@ -642,7 +644,7 @@ struct Stepping2d {
 
   /// cross: sums[0] lacks the pair to the right, which sums[1] has.
   template <bool add, int k>
-  SPIDER_DEVICE static void convert_sums(const Walk& w, Sums& sums) {
+  SPIDER_DEVICE static void to_plain_sums(const Walk& w, Sums& sums) {
     if constexpr (form == RowForm::rings) {
       // To the sums of RowForm::taps, or back; sums[2] and sums[3] are rows.
       const Number weight = Stencil::weight(0, 1);
@@ -699,7 +701,7 @@ struct Stepping2d {
     if (images == 0) return;
     Sides s;
     find_sides<true, k>(w, u, s);
-    convert_sums<true, k>(w, sums);
+    to_plain_sums<true, k>(w, sums);
     SPIDER_UNROLL
     for (int q = 0; q <= 2 * ry; ++q) {
       const bool is_row = holds_row(w, y - ry + q);
@@ -714,7 +716,7 @@ struct Stepping2d {
         }
       }
     }
-    convert_sums<false, k>(w, sums);
+    to_plain_sums<false, k>(w, sums);
   }
 
   /// Makes a row near a face in y what step k sees there. Is it nothing, since images of rows give it?
@@ -1077,7 +1079,7 @@ struct Stepping2d {
   }
 
   /// What is the same in all rounds of a walk.
-  struct Course {
+  struct SweepPlan {
     Copies copies;
     int warp;
     bool whole;  ///< all stores are whole vectors
@@ -1085,7 +1087,7 @@ struct Stepping2d {
   };
 
   /// Rounds in which no warp is near a face in y, so that rows follow each other in straight code.
-  SPIDER_DEVICE static Span find_plain_rounds(const Walk& w, const Course& course) {
+  SPIDER_DEVICE static Span find_plain_rounds(const Walk& w, const SweepPlan& course) {
     if (w.narrow || w.few_rows) return {course.rounds, course.rounds};
     // The last warp's last step takes row y in round before_chain + warps - 1 + (y + late - start) / batch.
     constexpr int late = (warps * steps - 1) * ry;
@@ -1100,7 +1102,7 @@ struct Stepping2d {
   }
 
   template <Where where>
-  SPIDER_DEVICE static void take_rounds(const Arguments& f, const Walk& w, const Course& course,
+  SPIDER_DEVICE static void take_rounds(const Arguments& f, const Walk& w, const SweepPlan& course,
                                         const Span& rounds, Sums (&sums)[steps], Points& points) {
     const int warp = course.warp;
     const bool is_last_warp = warp == warps - 1;
@@ -1168,7 +1170,7 @@ struct Stepping2d {
   }
 
   SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
-    Course course;
+    SweepPlan course;
     // Through a shuffle, so that the compiler knows it is the same for the warp, and shuffles need no care.
     course.warp =
         static_cast<int>(device::take_from_lane(static_cast<std::uint32_t>(device::warp_index()), 0));
@@ -1217,7 +1219,7 @@ struct Stepping2d {
     }
   }
 
-  SPIDER_DEVICE static void take_plain_rounds(const Arguments& f, const Walk& w, const Course& course,
+  SPIDER_DEVICE static void take_plain_rounds(const Arguments& f, const Walk& w, const SweepPlan& course,
                                               const Span& rounds, Sums (&sums)[steps], Points& points) {
     if constexpr (left_acts || right_acts) {
       if (w.left_face || w.right_face) return take_rounds<Where::side>(f, w, course, rounds, sums, points);

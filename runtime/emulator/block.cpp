@@ -183,7 +183,7 @@ void Block::check_company(const Lane& lane, const Arrival& arrival) const {
 }
 
 void Block::check_return(const Lane& lane) const {
-  if (launch_.form.starts_beside && number_ == 0 && !lane.waited)
+  if (launch_.form.overlaps_rims && number_ == 0 && !lane.waited)
     throw Violation("returns before it waits for the rims that it may run beside");
   const Warp& own = warps_[static_cast<std::size_t>(lane.warp)];
   const Lane* const left_behind = own.waiting > 0         ? own.first_waiting

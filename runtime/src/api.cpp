@@ -306,7 +306,7 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
           of_rims,
           rims.blocks,
           kernel.forms[rims_form].starts_early && residencies.at(rims_form).starts_early,
-          form.starts_beside && residencies.at(chosen).starts_early};
+          form.overlaps_rims && residencies.at(chosen).starts_early};
 }
 
 /// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for

@@ -21,7 +21,7 @@ struct Outcome {
 struct Residency {
   std::int32_t multiprocessors = 1;
   std::int32_t blocks_per_multiprocessor = 1;  ///< at once; 0: a block asks for more than the device has
-  bool starts_early = false;                   ///< the form does, or starts_beside, and the device can
+  bool starts_early = false;                   ///< the form does, or overlaps_rims, and the device can
 };
 
 /// That of each of a kernel's forms.

@@ -196,7 +196,7 @@ Outcome load_forms(const spider_kernel& kernel, int device, Residencies& residen
       continue;
     }
     residency.starts_early =
-        all.starts_early && (kernel.forms[i].starts_early || kernel.forms[i].starts_beside);
+        all.starts_early && (kernel.forms[i].starts_early || kernel.forms[i].overlaps_rims);
     outcome = load_form(kernel, kernel.forms[i], residency);
   }
   return outcome;

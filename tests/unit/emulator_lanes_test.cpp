@@ -199,7 +199,7 @@ TEST(Launch, ReportsTheLowestFaultyBlockWhateverTheThreads) {
 
 TEST(Launch, FormsThatStartBesideRimsWaitBeforeTheyEnd) {
   LaunchCase launch_case;
-  launch_case.starts_beside = true;
+  launch_case.overlaps_rims = true;
   launch_case.blocks = 2;
   expect_good(launch(
       [](SweepArguments arguments) {

@@ -51,7 +51,7 @@ struct LaunchCase {
   std::int32_t shared_bytes = 1024;
   std::int64_t blocks = 1;
   bool starts_early = false;
-  bool starts_beside = false;
+  bool overlaps_rims = false;
   std::vector<TapRow> taps = {{0, 0, 0, 0}};
   Face y_low{FaceRule::halo, 0};
   Face y_high{FaceRule::halo, 0};
@@ -73,7 +73,7 @@ inline backend::Outcome launch_any(SweepFunction sweep, const LaunchCase& launch
   kernel.form_count = 1;
   kernel.forms[0].sweep = sweep;
   kernel.forms[0].starts_early = launch_case.starts_early;
-  kernel.forms[0].starts_beside = launch_case.starts_beside;
+  kernel.forms[0].overlaps_rims = launch_case.overlaps_rims;
   kernel.forms[0].tiling.warps_per_block = launch_case.warps;
   kernel.forms[0].tiling.shared_bytes = launch_case.shared_bytes;
   kernel.tap_rows = launch_case.taps.data();

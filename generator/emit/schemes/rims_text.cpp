@@ -70,7 +70,7 @@ std::string with_rims(std::string form, const plan::Rims& rims, const std::array
   for (const std::string_view stencil : {"<Stencil", "<Held"}) {
     if (rims == plan::Rims{}) break;  // those of small fields are swept alone
     if (const std::size_t at = form.find(stencil); at != std::string::npos)
-      form.replace(at, stencil.size(), fmt::format("<spider::BesideRims<{}>", stencil.substr(1)));
+      form.replace(at, stencil.size(), fmt::format("<spider::ConcurrentWithRims<{}>", stencil.substr(1)));
   }
   const auto& [y, x] = rims;
   return fmt::format("spider::with_rims({}, {{{}, {}, {}, {}}}, {{{}, {}}})", form, y[0], y[1], x[0], x[1],

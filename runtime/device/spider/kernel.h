@@ -250,7 +250,7 @@ struct SweepForm {
   bool starts_early = false;
   /// Of a form that has rims: block 0 calls device::wait_on_dependency at its end instead. It may start early
   /// behind the launch of its rims alone, which lets it when what is ahead of both is done.
-  bool starts_beside = false;
+  bool overlaps_rims = false;
   /// Only for fields whose rows start on Tiling::input_alignment and output_alignment bytes.
   bool needs_aligned_rows = false;
   std::int32_t steps = 1;  ///< time steps that it advances: spider_kernel_info::steps, or fewer behind those
@@ -266,9 +266,9 @@ struct SweepForm {
 constexpr SweepForm with_rims(SweepForm form, const std::int32_t (&rims)[4], const std::int32_t (&least)[2]) {
   for (int i = 0; i < 4; ++i) {
     form.rim[i / 2][i % 2] = rims[i];
-    if (rims[i] > 0) form.starts_beside = true;
+    if (rims[i] > 0) form.overlaps_rims = true;
   }
-  form.starts_early = form.starts_early && !form.starts_beside;
+  form.starts_early = form.starts_early && !form.overlaps_rims;
   for (int i = 0; i < 2; ++i) form.least[i] = least[i];
   return form;
 }

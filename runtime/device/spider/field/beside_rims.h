@@ -15,7 +15,7 @@ inline namespace device_4 {
 
 /// The same stencil, of such a sweep.
 template <class Stencil>
-struct BesideRims : Stencil {
+struct ConcurrentWithRims : Stencil {
   static constexpr bool beside_rims = true;
 };
 
@@ -26,18 +26,18 @@ struct IsBesideRims<Stencil, std::void_t<decltype(Stencil::beside_rims)>> : std:
 
 /// Before the first access to a field of a sweep that may start early.
 template <class Stencil>
-SPIDER_DEVICE void wait_ahead() {
+SPIDER_DEVICE void wait_unless_concurrent() {
   if constexpr (!IsBesideRims<Stencil>::value) device::wait_on_dependency();
 }
 
 /// Lives as long as a kernel runs, on whichever way it ends: then a sweep beside rims waits for these. One
 /// block does, and keeps the sweep from ending.
 template <class Stencil>
-struct EndsBehindRims {
-  EndsBehindRims() = default;
-  EndsBehindRims(const EndsBehindRims&) = delete;
-  EndsBehindRims& operator=(const EndsBehindRims&) = delete;
-  SPIDER_DEVICE ~EndsBehindRims() {
+struct JoinRimsAtExit {
+  JoinRimsAtExit() = default;
+  JoinRimsAtExit(const JoinRimsAtExit&) = delete;
+  JoinRimsAtExit& operator=(const JoinRimsAtExit&) = delete;
+  SPIDER_DEVICE ~JoinRimsAtExit() {
     if constexpr (IsBesideRims<Stencil>::value) {
       if (device::block_index() == 0) device::wait_on_dependency();
     }

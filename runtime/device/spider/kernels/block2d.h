@@ -42,7 +42,7 @@ template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_block2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Block2d<Stencil, Form>;
-  const EndsBehindRims<Stencil> ends_behind_rims;
+  const JoinRimsAtExit<Stencil> ends_behind_rims;
   // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
   if constexpr (!Form::in_registers) device::launch_dependents();
   typename Kernel::Tile tile;
@@ -514,11 +514,11 @@ struct Block2d {
     Tables tables;
     if (in_bulk) {
       tables.load();
-      wait_ahead<Stencil>();
+      wait_unless_concurrent<Stencil>();
       Window::stagger_first_wave(tile, grid, answers_of_turn());
       copy_rows(tile);
     } else {
-      wait_ahead<Stencil>();
+      wait_unless_concurrent<Stencil>();
       Window::copy_any(tile);
       if constexpr (Form::in_registers) device::launch_dependents();
       Window::sync();
@@ -535,7 +535,7 @@ struct Block2d {
     using Source = FieldInputs;
     const FragmentPlaces<Source> places = {Source(tile, first_inputs()), Source(tile, second_inputs())};
     Fragments fragments[steps];
-    wait_ahead<Stencil>();
+    wait_unless_concurrent<Stencil>();
     SPIDER_UNROLL
     for (int step = 0; step < steps; ++step) fragments[step] = load_fragments(places, step);
     device::launch_dependents();

@@ -41,14 +41,14 @@ SPIDER_GLOBAL(Stencil::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_star2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Star2d<Stencil, Form>;
   using Window = typename Kernel::Window;
-  const EndsBehindRims<Stencil> ends_behind_rims;
+  const JoinRimsAtExit<Stencil> ends_behind_rims;
   device::launch_dependents();
   const typename Kernel::Tile tile = Kernel::find_tile(field);
   // All threads of a block take the same way, so that they come to every barrier together.
   const bool in_bulk = Window::can_copy_in_bulk(tile);
   typename Kernel::Tables tables;
   tables.load();
-  wait_ahead<Stencil>();
+  wait_unless_concurrent<Stencil>();
   if (in_bulk) {
     Window::stagger_first_wave(tile, field.grid.volume, Kernel::answers_of_turn());
     Kernel::copy_rows(tile);

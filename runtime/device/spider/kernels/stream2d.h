@@ -42,7 +42,7 @@ SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_stream2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Stream2d<Stencil>;
   using Path = typename Kernel::Path;
-  const EndsBehindRims<Stencil> ends_behind_rims;
+  const JoinRimsAtExit<Stencil> ends_behind_rims;
   const bool block_has_edges =
       device::block_index() * Stencil::warps_per_block < field.grid.strips.edge_walks;
   const bool takes_care = block_has_edges || !field.aligned_input || !field.aligned_output;

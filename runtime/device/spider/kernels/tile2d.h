@@ -34,7 +34,7 @@ template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_tile2d(const ArgumentsOf<Stencil> field) {
   using Kernel = Tile2d<Stencil, Form>;
-  const EndsBehindRims<Stencil> ends_behind_rims;
+  const JoinRimsAtExit<Stencil> ends_behind_rims;
   if constexpr (!Form::is_low) device::launch_dependents();
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
@@ -178,7 +178,7 @@ struct Tile2d {
   SPIDER_DEVICE static void load_plain(const Tile& tile, Tables& tables, Fragments& fragments) {
     const Element* from = Window::first_input(tile);
     tables.template load<true>();
-    wait_ahead<Stencil>();
+    wait_unless_concurrent<Stencil>();
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       SPIDER_UNROLL
@@ -202,7 +202,7 @@ struct Tile2d {
   SPIDER_DEVICE static void load_shifted(const Tile& tile, Tables& tables, Fragments& fragments) {
     const Element* cells = Window::first_input(tile);
     Words words[input_rows][shift_count];
-    wait_ahead<Stencil>();
+    wait_unless_concurrent<Stencil>();
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       const Element* from = cells + row * tile.input_stride;
@@ -286,7 +286,7 @@ struct Tile2d {
     const OwnRow own = find_own_row(tile);
     clear_window();
     device::sync_warp();
-    wait_ahead<Stencil>();
+    wait_unless_concurrent<Stencil>();
     if (!tile.aligned_input) Window::gather_across(tile, whole);
     device::sync_warp();
     load_whole(tile, whole, own, fragments);

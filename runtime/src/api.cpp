@@ -60,7 +60,7 @@ AlignedRows find_aligned_rows(const spider_kernel& kernel, const spider_field& i
   // them where the first form is another.
   const bool counts_planes =
       std::any_of(kernel.forms, kernel.forms + kernel.form_count, [](const spider::SweepForm& form) {
-        return form.tiling.kind == spider::TilingKind::blocks && form.tiling.shares_rest;
+        return form.tiling.kind == spider::TilingKind::blocks && form.tiling.balances_tail;
       });
   return {spider::rows_aligned(kernel, in, tiling.input_alignment, true) &&
               (!counts_planes || spider::plane_cells_fit_32_bits(kernel, in)),

@@ -58,7 +58,7 @@ std::int32_t least_groups(const Tiling& tiling) {
 std::int32_t edge_rows(const StripGrid& grid, const Tiling& tiling, std::int64_t waves) {
   if (grid.inner_strips == 0) return grid.inner_rows;
   const std::int64_t fewer =
-      std::min<std::int64_t>(grid.inner_rows, grid.inner_rows * waves * tiling.edge_percent / 100);
+      std::min<std::int64_t>(grid.inner_rows, grid.inner_rows * waves * tiling.edge_walk_percent / 100);
   return static_cast<std::int32_t>(
       std::max<std::int64_t>(fewer, std::min(grid.inner_rows, least_groups(tiling))));
 }
@@ -72,11 +72,12 @@ std::int64_t share_of_rest(std::int64_t rows, std::int64_t rest, std::int64_t le
 }
 
 std::int64_t count_inner_walks(const StripGrid& grid, const Tiling& tiling, std::int64_t rows) {
-  if (!tiling.shares_rest) return grid.inner_strips * divide_up(rows, grid.inner_rows);
+  if (!tiling.balances_tail) return grid.inner_strips * divide_up(rows, grid.inner_rows);
   const std::int64_t rest = rows % grid.inner_rows;
   const std::int64_t walks = grid.inner_strips * (rows / grid.inner_rows);
   if (rest == 0) return walks;
-  return walks + divide_up(grid.inner_strips * rest, share_of_rest(grid.inner_rows, rest, tiling.lead_steps));
+  return walks +
+         divide_up(grid.inner_strips * rest, share_of_rest(grid.inner_rows, rest, tiling.prologue_steps));
 }
 
 Launch cut_rows(StripGrid grid, const Tiling& tiling, std::int32_t rows, std::int32_t rows_per_walk,
@@ -113,24 +114,24 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
   const std::int32_t preferred = tiling.preferred_steps > 0 ? std::min(tiling.preferred_steps, rows) : rows;
   constexpr std::int64_t many_waves = 100;  // in which walks at edges are as long as others
-  const std::int64_t fewest =
+  const std::int64_t min_extent =
       std::max<std::int64_t>(1, cut_rows(grid, tiling, rows, preferred, many_waves).blocks / resident);
 
   const std::int64_t started = divide_up(start_steps, tiling.row_anchor);
   Launch best{};
   std::int64_t best_steps = 0;
-  for (std::int64_t waves = fewest; waves < fewest + 3; ++waves) {
+  for (std::int64_t waves = min_extent; waves < min_extent + 3; ++waves) {
     const Launch launch = fit_rows(grid, tiling, rows, waves, resident);
-    const std::int64_t steps_of_wave = launch.grid.strips.inner_rows + tiling.lead_steps + started;
+    const std::int64_t steps_of_wave = launch.grid.strips.inner_rows + tiling.prologue_steps + started;
     const std::int64_t steps = divide_up(launch.blocks, resident) * steps_of_wave;
-    if (waves == fewest || steps < best_steps) {
+    if (waves == min_extent || steps < best_steps) {
       best = launch;
       best_steps = steps;
     }
     // Shared rows make a wave end together. Two waves of half as long walks took 4 to 10 % more without
     // faces, 14 to 23 % with: walks at edges are as long as others then, and take twice as long.
     const bool fits = launch.blocks <= waves * resident;
-    if (tiling.shares_rest && tiling.preferred_steps == 0 && fits) break;
+    if (tiling.balances_tail && tiling.preferred_steps == 0 && fits) break;
   }
   return best;
 }
@@ -156,7 +157,7 @@ struct Walks {
 /// A tile's planes in so many walks, and how many steps `waves` waves of these take.
 Walks cut_tiles(const Tiling& tiling, std::int64_t planes, std::int64_t walks, std::int64_t waves) {
   const std::int64_t of_walk = divide_up(planes, walks);
-  return {of_walk, waves * (of_walk + tiling.lead_steps + start_planes)};
+  return {of_walk, waves * (of_walk + tiling.prologue_steps + start_planes)};
 }
 
 /// Walks of equal length of so many tiles, of at most `longest` planes, that fill whole waves best.
@@ -164,9 +165,9 @@ Walks choose_walks(const Tiling& tiling, std::int64_t tiles, std::int64_t planes
                    std::int64_t resident) {
   constexpr std::int64_t more_walks = 200;  // than fewest, so that high fields take no longer to cut
   Walks best{};
-  const std::int64_t fewest = divide_up(planes, longest);
-  const std::int64_t most = std::clamp(planes / least_planes, fewest, fewest + more_walks);
-  for (std::int64_t walks = most; walks >= fewest; --walks) {
+  const std::int64_t min_extent = divide_up(planes, longest);
+  const std::int64_t most = std::clamp(planes / least_planes, min_extent, min_extent + more_walks);
+  for (std::int64_t walks = most; walks >= min_extent; --walks) {
     const Walks cut = cut_tiles(tiling, planes, walks, divide_up(tiles * walks, resident));
     if (best.steps == 0 || cut.steps < best.steps) best = cut;
   }
@@ -186,11 +187,12 @@ SharedTiles share_tiles(const Tiling& tiling, std::int64_t abreast, std::int64_t
   constexpr std::int64_t most_walks = 8;  // of a tile that fills waves with others
   const Walks equal = choose_walks(tiling, abreast, planes, longest, resident);
   SharedTiles best{abreast, equal, equal};
-  if (!tiling.shares_rest) return best;
+  if (!tiling.balances_tail) return best;
   std::int64_t best_steps = equal.steps;
   const std::int64_t longest_whole = std::min(planes, longest + longest / 2);
-  const std::int64_t fewest = divide_up(planes, longest_whole);
-  for (std::int64_t walks = fewest; walks <= std::min(std::max(fewest, most_walks), planes); ++walks) {
+  const std::int64_t min_extent = divide_up(planes, longest_whole);
+  for (std::int64_t walks = min_extent; walks <= std::min(std::max(min_extent, most_walks), planes);
+       ++walks) {
     const std::int64_t waves = abreast * walks / resident;
     const std::int64_t tiles = waves * resident / walks;
     if (tiles == 0 || tiles == abreast) continue;
@@ -280,7 +282,7 @@ Launch cut_walks(OverlappingGrid grid, const Tiling& tiling, std::int64_t rows, 
   const std::int64_t outer = std::min<std::int64_t>(2, grid.columns.count);
   const std::int64_t outer_rows = std::max<std::int64_t>(
       std::min<std::int64_t>(rows_per_walk, least_rows),
-      (rows_per_walk + tiling.lead_steps) * tiling.edge_percent / 100 - tiling.lead_steps);
+      (rows_per_walk + tiling.prologue_steps) * tiling.edge_walk_percent / 100 - tiling.prologue_steps);
   grid.inner_rows = static_cast<std::int32_t>(rows_per_walk);
   grid.outer_rows = static_cast<std::int32_t>(outer_rows);
   const std::int64_t outer_walks = outer * divide_up(rows + fewer, outer_rows);
@@ -317,7 +319,7 @@ Launch choose_overlapping(const Tiling& tiling, const Box& box, const backend::R
     }
     const Launch launch = cut_walks(grid, tiling, rows, shortest, fewer);
     const std::int64_t steps =
-        divide_up(launch.blocks, resident) * (shortest + tiling.lead_steps + start_steps);
+        divide_up(launch.blocks, resident) * (shortest + tiling.prologue_steps + start_steps);
     if (best_steps == 0 || steps < best_steps) {
       best = launch;
       best_steps = steps;
@@ -331,7 +333,7 @@ CutBox cut_rectangles(const Tiling& tiling, const SweepForm& form, const Box& bo
   // Lines of so many cells with what the steps reach, which ends at faces that have rims, and others.
   const auto needed = [&](int axis, std::int64_t size) {
     const auto [low, high] = form.rim[axis - 1];
-    const std::int64_t reach = axis == 1 ? tiling.lead_steps : tiling.left_margin;
+    const std::int64_t reach = axis == 1 ? tiling.prologue_steps : tiling.left_margin;
     const std::int64_t behind = field.extent[axis] - box.offset[axis] - box.extent[axis];
     const std::int64_t before_box = low > 0 ? std::min(reach, box.offset[axis]) : reach;
     const std::int64_t behind_box = high > 0 ? std::min(reach, behind) : reach;
@@ -377,7 +379,7 @@ FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::siz
     const SweepForm& form = kernel.forms[i];
     const backend::Residency& residency = residencies.at(i);
     if (residency.blocks_per_multiprocessor == 0 || (form.needs_aligned_rows && !rows_are_aligned)) continue;
-    if (smallest < form.fewest) continue;
+    if (smallest < form.min_extent) continue;
     const Launch launch = choose_blocks(form.tiling, box, residency, field);
     if (launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
       return {i, launch, box, {}};

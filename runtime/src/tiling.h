@@ -31,9 +31,9 @@ struct FormLaunch {
 };
 
 /// Cuts a box, by the kernel's TilingKind, such that the blocks fill whole waves of the device: every wave
-/// costs as many steps as its longest walk, `lead_steps` of them for nothing. Of the numbers of waves whose
-/// walks come near to `preferred_steps`, the one with the fewest steps in all. `field` is the whole interior,
-/// whose faces count for TilingKind::overlapping.
+/// costs as many steps as its longest walk, `prologue_steps` of them for nothing. Of the numbers of waves
+/// whose walks come near to `preferred_steps`, the one with the fewest steps in all. `field` is the whole
+/// interior, whose faces count for TilingKind::overlapping.
 [[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
                                    const Box& field = {});
 

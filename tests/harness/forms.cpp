@@ -14,8 +14,8 @@ extern "C" SPIDER_PUBLIC const spider_kernel* spider_test_form(const spider_kern
   static std::map<std::pair<const spider_kernel*, int>, std::unique_ptr<const spider_kernel>> made;
   if (form < 0 || form >= kernel->form_count || kernel->forms[form].steps != kernel->info.steps)
     return nullptr;
-  if (kernel->forms[form].sweep.boxes != nullptr) return nullptr;      // of rims, no way of its own
-  if (form > 0 && kernel->forms[form - 1].fewest > 0) return nullptr;  // of small fields, with other bits
+  if (kernel->forms[form].sweep.boxes != nullptr) return nullptr;          // of rims, no way of its own
+  if (form > 0 && kernel->forms[form - 1].min_extent > 0) return nullptr;  // of small fields, with other bits
   const std::lock_guard lock(mutex);
   std::unique_ptr<const spider_kernel>& single = made[{kernel, form}];
   if (single == nullptr) {
@@ -28,7 +28,7 @@ extern "C" SPIDER_PUBLIC const spider_kernel* spider_test_form(const spider_kern
       if (other.steps == kernel->info.steps && other.sweep.boxes == nullptr) for_any_fields = &other;
     }
     copy.form_count = 1;
-    const bool is_for_some = copy.forms[0].needs_aligned_rows || copy.forms[0].fewest > 0;
+    const bool is_for_some = copy.forms[0].needs_aligned_rows || copy.forms[0].min_extent > 0;
     if (is_for_some) copy.forms[copy.form_count++] = *for_any_fields;
     for (int i = 0; i < kernel->form_count; ++i) {
       const spider::SweepForm& other = kernel->forms[i];

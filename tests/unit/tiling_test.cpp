@@ -23,7 +23,7 @@ Tiling make_tiling(int columns, int margin, int warps, int lead_rows, int prefer
   tiling.tile_extent[2] = columns;
   tiling.right_margin = margin;
   tiling.anchor = 64;
-  tiling.lead_steps = lead_rows;
+  tiling.prologue_steps = lead_rows;
   tiling.preferred_steps = preferred_rows;
   return tiling;
 }
@@ -33,8 +33,8 @@ Tiling make_shared_strips() {
   Tiling tiling = make_tiling(256, 16, 4, 2, 0);
   tiling.warps_per_walk = 4;
   tiling.row_anchor = 16;
-  tiling.edge_percent = 50;
-  tiling.shares_rest = true;
+  tiling.edge_walk_percent = 50;
+  tiling.balances_tail = true;
   return tiling;
 }
 
@@ -78,7 +78,7 @@ TEST(Tiling, SharedRowsOfEveryStripAreWalkedOnce) {
     Tiling tiling = make_tiling(128, 16, 2, lead, 0);
     tiling.warps_per_walk = 2;
     tiling.row_anchor = anchor;
-    tiling.shares_rest = true;
+    tiling.balances_tail = true;
     const Box box{{0, draw(0, 40), draw(0, 300)}, {1, draw(1, 9000), draw(1, 6000)}};
     const Launch launch = spider::choose_blocks(tiling, box, {draw(1, 140), draw(1, 8)});
     const StripGrid& grid = launch.grid.strips;
@@ -128,7 +128,7 @@ TEST(Tiling, EveryRowOfEveryStripIsWalkedOnce) {
 TEST(Tiling, WarpsThatWalkTogetherAreOneWalk) {
   const backend::Residency residency{132, 2};
   Tiling tiling = make_tiling(1024, 8, 4, 14, 0);
-  tiling.edge_percent = 80;
+  tiling.edge_walk_percent = 80;
   const std::int64_t alone = choose_blocks(tiling, 10240, 10240, residency).blocks;
   tiling.warps_per_walk = 4;
   const Launch launch = choose_blocks(tiling, 10240, 10240, residency);
@@ -232,7 +232,7 @@ Tiling make_volume_tiling() {
   tiling.tile_extent[1] = 16;
   tiling.tile_extent[2] = 128;
   tiling.anchor = 128;
-  tiling.lead_steps = 2;
+  tiling.prologue_steps = 2;
   tiling.preferred_steps = 32;
   return tiling;
 }
@@ -243,9 +243,9 @@ Tiling make_stepped_tiling() {
   tiling.tile_extent[1] = 32;
   tiling.tile_extent[2] = 112;
   tiling.anchor = 8;
-  tiling.lead_steps = 8;
+  tiling.prologue_steps = 8;
   tiling.preferred_steps = 256;
-  tiling.shares_rest = true;
+  tiling.balances_tail = true;
   return tiling;
 }
 
@@ -339,7 +339,7 @@ TEST(VolumeTiling, LargeFieldsFillWaves) {
 TEST(VolumeTiling, TilesThatFillNoWaveHaveShorterWalks) {
   Tiling tiling = make_stepped_tiling();
   const auto steps_of = [&](bool shares) {
-    tiling.shares_rest = shares;
+    tiling.balances_tail = shares;
     const Launch launch = spider::choose_blocks(tiling, Box{{0, 0, 0}, {768, 768, 768}}, {132, 1});
     const VolumeGrid& grid = launch.grid.volume;
     EXPECT_EQ(grid.whole_tiles, shares ? 132 : grid.across * grid.down);
@@ -507,8 +507,8 @@ TEST(OverlappingTiling, EveryCellIsStoredOnceByAStripThatHasWhatItNeeds) {
     tiling.whole_columns = tiling.tile_extent[2] - between(1, 7);
     tiling.ends_at_low_face = between(0, 1) == 1;
     tiling.ends_at_high_face = between(0, 1) == 1;
-    tiling.lead_steps = between(2, 100);
-    tiling.edge_percent = between(50, 100);
+    tiling.prologue_steps = between(2, 100);
+    tiling.edge_walk_percent = between(50, 100);
     tiling.low_face_steps = between(0, 40);
     tiling.high_face_steps = between(0, 40);
     const std::int32_t width = tiling.tile_extent[2];
@@ -564,8 +564,8 @@ TEST(OverlappingTiling, WalksThatTakeLongerAreShorter) {
   tiling.tile_extent[2] = 640;
   tiling.left_margin = tiling.right_margin = 24;
   tiling.anchor = 4;
-  tiling.lead_steps = 80;
-  tiling.edge_percent = 80;
+  tiling.prologue_steps = 80;
+  tiling.edge_walk_percent = 80;
   tiling.low_face_steps = 20;
   tiling.high_face_steps = 50;
   tiling.ends_at_low_face = tiling.ends_at_high_face = true;
@@ -626,7 +626,7 @@ spider_kernel kernel_with_rims(const std::int32_t (&rims)[4]) {
   tiling.tile_extent[1] = 4;
   tiling.tile_extent[2] = 5;
   tiling.tile_cells = 6000;
-  tiling.lead_steps = tiling.left_margin = tiling.right_margin = rim_reach;
+  tiling.prologue_steps = tiling.left_margin = tiling.right_margin = rim_reach;
   tiling.anchor = 8;
   return kernel;
 }

@@ -37,8 +37,8 @@ struct VolumeGrid {
   std::int32_t planes;           ///< output planes of a walk; the last may have fewer
   std::int32_t first_wave;       ///< blocks that start at once, when the sweep begins
   std::int32_t multiprocessors;  ///< of the device, each of which has one of them before any has a second
-  // Of Tiling::shares_rest: tiles, of all across and down, whose walks have `planes`, and these blocks, which
-  // come first; then those of the other tiles, whose walks have `rest_planes`.
+  // Of Tiling::balances_tail: tiles, of all across and down, whose walks have `planes`, and these blocks,
+  // which come first; then those of the other tiles, whose walks have `rest_planes`.
   std::int32_t whole_tiles, whole_blocks, rest_planes;
 };
 
@@ -215,18 +215,18 @@ struct Tiling {
   std::int32_t anchor = 0;  ///< walks begin at multiples of it along x, counted from the field's first column
   /// Input steps of a walk before its first outputs are complete; of TilingKind::rectangles the rows that all
   /// steps reach.
-  std::int32_t lead_steps = 0;
+  std::int32_t prologue_steps = 0;
   std::int32_t preferred_steps = 0;  ///< of a walk, that run best on a large field; 0: one wave of blocks
   /// Blocks of TilingKind::blocks and tiles, and walks of strips, begin at multiples of it along y.
   std::int32_t row_anchor = 1;
   std::int32_t warps_per_walk = 1;  ///< of TilingKind::strips: those that walk down a strip together
   /// Of TilingKind::strips and overlapping: of a walk's rows those of one at an edge, or of an outer strip,
   /// that takes as long.
-  std::int32_t edge_percent = 60;
+  std::int32_t edge_walk_percent = 60;
   /// Of TilingKind::strips: inner strips are cut into whole walks, and what rows these leave is shared among
   /// further ones, across strips, so that all of a wave end together. Of TilingKind::blocks: some tiles have
   /// walks that fill waves, the others shorter ones.
-  bool shares_rest = false;
+  bool balances_tail = false;
   /// Of TilingKind::overlapping: strips that would cross these faces of the field in x end there, without a
   /// margin.
   bool ends_at_low_face = false;
@@ -257,8 +257,8 @@ struct SweepForm {
   /// Cells along y and x, at the low and the high face of the field, that the last form of as many steps
   /// computes, whose function takes several boxes.
   std::int32_t rim[2][2] = {};
-  std::int32_t least[2] = {};  ///< cells along y and x that a field must have; a smaller one is all rim
-  std::int32_t fewest = 0;     ///< cells along each axis of the field; a smaller one goes to the next form
+  std::int32_t least[2] = {};   ///< cells along y and x that a field must have; a smaller one is all rim
+  std::int32_t min_extent = 0;  ///< cells along each axis of the field; a smaller one goes to the next form
 };
 
 /// A form with rims, along y at the low and the high face, then along x, of fields of at least so many rows
@@ -274,8 +274,8 @@ constexpr SweepForm with_rims(SweepForm form, const std::int32_t (&rims)[4], con
 }
 
 /// A form of fields of at least so many cells along each axis of the kernel's.
-constexpr SweepForm of_large_fields(SweepForm form, std::int32_t fewest) {
-  form.fewest = fewest;
+constexpr SweepForm of_large_fields(SweepForm form, std::int32_t min_extent) {
+  form.min_extent = min_extent;
   // What steps smaller ones stores vectors, and all forms of a kernel ask for the same rows.
   if (form.tiling.kind == TilingKind::lines) form.tiling.output_alignment = form.tiling.input_alignment;
   return form;

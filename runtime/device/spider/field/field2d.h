@@ -90,7 +90,7 @@ SPIDER_DEVICE std::int32_t share_of_rest(std::int32_t rows, std::int32_t rest, s
   return strips < rows / (ahead + 1) ? rows - strips * ahead : 1 + rows / (ahead + 1);
 }
 
-/// Piece `piece` of what block `index` walks down, where Tiling::shares_rest. Pieces are one but for blocks
+/// Piece `piece` of what block `index` walks down, where Tiling::balances_tail. Pieces are one but for blocks
 /// that take rows which no whole walk is left for: strip by strip, as many as a walk takes with `lead` steps
 /// ahead of each piece, and one without rows behind the last. These rows come behind each strip's first whole
 /// walk: at a face every piece would take longer. In 32 bits, whose divisions keep a walk's numbers in
@@ -204,7 +204,7 @@ constexpr SweepForm strips_form(SweepFunction sweep, int warps_per_block, int wa
   form.tiling.right_margin = Stencil::first_column + window_columns - strip_columns +
                              (Stencil::lowest_high < 0 ? -Stencil::lowest_high : 0);
   form.tiling.anchor = 64;
-  form.tiling.lead_steps = Stencil::row_high - Stencil::row_low;
+  form.tiling.prologue_steps = Stencil::row_high - Stencil::row_low;
   return form;
 }
 

@@ -100,7 +100,7 @@ struct Block2d {
   static constexpr int product_columns = warp_outputs / products_abreast;
   static constexpr int lead_rows =
       Stencil::row_high - row_low;  // before that which completes the first outputs
-  static constexpr int lead_steps = lead_rows / product_rows;
+  static constexpr int prologue_steps = lead_rows / product_rows;
   static constexpr int input_rows = Form::tile_rows + lead_rows;
   static constexpr int rows_in_flight = Stencil::rows_in_flight;
   static constexpr int shift_count = Stencil::shift_count;
@@ -198,7 +198,7 @@ struct Block2d {
 
   /// Does the product of a step of the tile belong to an output row of the tile?
   SPIDER_DEVICE static bool is_of_tile(const RowProduct& product, int step) {
-    const int output = step - lead_steps + rows_in_flight - 1 - product.row;
+    const int output = step - prologue_steps + rows_in_flight - 1 - product.row;
     return output >= 0 && output < Form::tile_rows / product_rows;
   }
 
@@ -424,7 +424,7 @@ struct Block2d {
     for (int k = 0; k < products_abreast; ++k) clip[k] = find_clip(tile, y, x + k * product_columns);
     // Where the outputs of a step lie, as the update sees them.
     [[maybe_unused]] const auto place_of = [&](int step, int k) {
-      const int row = (step - lead_steps) * product_rows;
+      const int row = (step - prologue_steps) * product_rows;
       const PointPlace first{0, tile.row + own.row + row,
                              tile.column + tile_warp() * warp_outputs + own.column + k * product_columns};
       const unsigned stored = stores != Stores::clipped ? 15 : clip[k].has_row(row) ? clip[k].columns : 0;
@@ -436,7 +436,7 @@ struct Block2d {
     [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[steps_ahead + 1][products_abreast] = {};
     [[maybe_unused]] const auto load_update = [&](int step) {
       if constexpr (HasUpdate<Stencil>::value) {
-        if (step < lead_steps || step >= steps) return;
+        if (step < prologue_steps || step >= steps) return;
         SPIDER_UNROLL
         for (int k = 0; k < products_abreast; ++k) {
           auto& update = updates[step % (steps_ahead + 1)][k];
@@ -457,14 +457,14 @@ struct Block2d {
       load_update(step + steps_ahead);
       multiply_step(tables, load(step), sums, step);
       RowSums& complete = sums[(step + 1) % rows_in_flight];
-      if (step >= lead_steps) {
+      if (step >= prologue_steps) {
         SPIDER_UNROLL
         for (int k = 0; k < products_abreast; ++k) {
           Outputs outputs;
           if constexpr (HasUpdate<Stencil>::value) {
             auto& update = updates[step % (steps_ahead + 1)][k];
             if (in_window && reaches_itself<Stencil>()) {
-              const int row = (step - lead_steps) * product_rows + own.row - row_low;
+              const int row = (step - prologue_steps) * product_rows + own.row - row_low;
               const int column = tile_warp() * warp_outputs + own.column + k * product_columns - first_column;
               update.take_input(window_row(row) + column * element_bytes);
             }
@@ -473,7 +473,7 @@ struct Block2d {
             outputs = finish_outputs<Stencil>(complete.abreast[k]);
           }
           if constexpr (stores == Stores::clipped) {
-            const bool has_row = clip[k].has_row((step - lead_steps) * product_rows);
+            const bool has_row = clip[k].has_row((step - prologue_steps) * product_rows);
             store_by_branches<Storage>(to + k * product_columns, outputs, has_row ? clip[k].columns : 0,
                                        tile.aligned_output);
           } else if constexpr (stores == Stores::anywhere) {

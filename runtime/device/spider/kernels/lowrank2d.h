@@ -711,10 +711,10 @@ constexpr SweepForm lowrank2d_form() {
   form.tiling.row_anchor = Kernel::group_rows;
   form.tiling.output_alignment = Kernel::vector_bytes;
   form.tiling.preferred_steps = Stencil::preferred_groups;
-  form.tiling.edge_percent = 50;  // measured on an H200
-  form.tiling.shares_rest = true;
+  form.tiling.edge_walk_percent = 50;  // measured on an H200
+  form.tiling.balances_tail = true;
   form.needs_aligned_rows = row_starts == RowAlignment::aligned;
-  form.tiling.lead_steps = Kernel::row_chunks - 1;
+  form.tiling.prologue_steps = Kernel::row_chunks - 1;
   form.steps = Stencil::steps;
   return form;
 }

@@ -230,10 +230,10 @@ constexpr SweepForm passes2d_form() {
                                         Kernel::Layout::strip_outputs, Kernel::Layout::window_columns);
   form.tiling.row_anchor = Kernel::group_rows;
   form.tiling.output_alignment = Stencil::outputs * Kernel::Cells::element_bytes;
-  form.tiling.edge_percent = 78;  // measured on an H200
-  form.tiling.shares_rest = true;
+  form.tiling.edge_walk_percent = 78;  // measured on an H200
+  form.tiling.balances_tail = true;
   form.needs_aligned_rows = row_starts == RowAlignment::aligned;
-  form.tiling.lead_steps = Kernel::Layout::lead_groups;
+  form.tiling.prologue_steps = Kernel::Layout::lead_groups;
   return form;
 }
 

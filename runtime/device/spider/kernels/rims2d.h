@@ -330,7 +330,7 @@ constexpr SweepForm rims2d_form() {
   form.tiling.tile_extent[1] = 2 * Kernel::ry;
   form.tiling.tile_extent[2] = 2 * Kernel::side_columns + 1;
   form.tiling.tile_cells = Stencil::cells;
-  form.tiling.lead_steps = Stencil::steps * Kernel::ry;
+  form.tiling.prologue_steps = Stencil::steps * Kernel::ry;
   form.tiling.left_margin = form.tiling.right_margin = Stencil::steps * Kernel::rx;
   form.tiling.anchor = 8;
   form.steps = Stencil::steps;

@@ -1247,7 +1247,7 @@ constexpr SweepForm stepping2d_form() {
   constexpr bool ends = Kernel::left_acts && Kernel::right_acts;
   constexpr int face_steps =
       (Kernel::folds_rings ? 3 : 2) * Kernel::overlap_rows + Stencil::batch * Stencil::warps;
-  form.tiling.edge_percent = ends ? 95 : 90;
+  form.tiling.edge_walk_percent = ends ? 95 : 90;
   form.tiling.low_face_steps = Kernel::top_acts ? face_steps - Kernel::overlap_rows : 0;
   form.tiling.high_face_steps = Kernel::bottom_acts ? face_steps : 0;
   form.tiling.whole_columns = Kernel::whole_columns;

@@ -702,7 +702,7 @@ constexpr SweepForm stepped_form(SweepFunction sweep, std::int32_t lead_planes) 
                   Kernel::anchor,
                   lead_planes,
                   longest_walk / 2}};
-  form.tiling.shares_rest = true;
+  form.tiling.balances_tail = true;
   form.steps = Kernel::steps;
   return form;
 }

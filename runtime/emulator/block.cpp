@@ -202,8 +202,8 @@ void Block::perform(Warp& warp, const Arrival& arrival) {
     case Arrival::Kind::sync_block:
       break;
     case Arrival::Kind::transpose_8x8:
-    case Arrival::Kind::largest_in_warp:
-    case Arrival::Kind::take_from_lane:
+    case Arrival::Kind::warp_max:
+    case Arrival::Kind::shuffle:
       exchange_words(warp, arrival.kind);
       break;
     case Arrival::Kind::multiply_sparse: {
@@ -238,7 +238,7 @@ void Block::exchange_words(Warp& warp, Arrival::Kind kind) {
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = *warp.lanes[i]->arrival.word;
   if (kind == Arrival::Kind::transpose_8x8) {
     transpose_8x8(words);
-  } else if (kind == Arrival::Kind::take_from_lane) {
+  } else if (kind == Arrival::Kind::shuffle) {
     const auto brought = words;
     for (std::size_t i = 0; i < words.size(); ++i) {
       words[i] = brought[static_cast<std::size_t>(warp.lanes[i]->arrival.source) % lanes_per_warp];

@@ -142,17 +142,17 @@ void sync_block(emulator::CallSite site) {
   arrive(arrival);
 }
 
-std::uint32_t largest_in_warp(std::uint32_t value, emulator::CallSite site) {
-  return exchange(Arrival::Kind::largest_in_warp, value, site);
+std::uint32_t warp_max(std::uint32_t value, emulator::CallSite site) {
+  return exchange(Arrival::Kind::warp_max, value, site);
 }
 
 std::uint32_t smallest_in_warp(std::uint32_t value, emulator::CallSite site) {
-  return ~exchange(Arrival::Kind::largest_in_warp, ~value, site);
+  return ~exchange(Arrival::Kind::warp_max, ~value, site);
 }
 
-std::uint32_t take_from_lane(std::uint32_t value, int source, emulator::CallSite site) {
+std::uint32_t shuffle(std::uint32_t value, int source, emulator::CallSite site) {
   Arrival arrival;
-  arrival.kind = Arrival::Kind::take_from_lane;
+  arrival.kind = Arrival::Kind::shuffle;
   arrival.site = site;
   arrival.word = &value;
   arrival.source = source;
@@ -160,9 +160,9 @@ std::uint32_t take_from_lane(std::uint32_t value, int source, emulator::CallSite
   return value;
 }
 
-std::uint64_t take_from_lane(std::uint64_t value, int source, emulator::CallSite site) {
-  const std::uint32_t low = take_from_lane(static_cast<std::uint32_t>(value), source, site);
-  const std::uint32_t high = take_from_lane(static_cast<std::uint32_t>(value >> 32), source, site);
+std::uint64_t shuffle(std::uint64_t value, int source, emulator::CallSite site) {
+  const std::uint32_t low = shuffle(static_cast<std::uint32_t>(value), source, site);
+  const std::uint32_t high = shuffle(static_cast<std::uint32_t>(value >> 32), source, site);
   return std::uint64_t{high} << 32 | low;
 }
 

@@ -16,10 +16,10 @@ const char* name(Arrival::Kind kind) {
       return "sync_block";
     case Arrival::Kind::transpose_8x8:
       return "transpose_8x8";
-    case Arrival::Kind::largest_in_warp:
-      return "largest_in_warp";
-    case Arrival::Kind::take_from_lane:
-      return "take_from_lane";
+    case Arrival::Kind::warp_max:
+      return "warp_max";
+    case Arrival::Kind::shuffle:
+      return "shuffle";
     case Arrival::Kind::multiply_sparse:
       return "multiply_sparse";
     case Arrival::Kind::multiply_dense:

@@ -22,8 +22,8 @@ struct Arrival {
     sync_warp,
     sync_block,
     transpose_8x8,
-    largest_in_warp,
-    take_from_lane,
+    warp_max,
+    shuffle,
     multiply_sparse,
     multiply_dense
   };
@@ -37,9 +37,9 @@ struct Arrival {
   const device::Pair* b_pair = nullptr;  ///< dense
   std::uint32_t metadata = 0;
   OperandType operands = OperandType::f16;
-  // transpose_8x8, largest_in_warp and take_from_lane, both ways
+  // transpose_8x8, warp_max and shuffle, both ways
   std::uint32_t* word = nullptr;
-  int source = 0;  // take_from_lane
+  int source = 0;  // shuffle
 
   [[nodiscard]] bool same_call(const Arrival& other) const;
 };

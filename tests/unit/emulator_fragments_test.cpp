@@ -364,7 +364,7 @@ TEST(LargestInWarp, IsWhatAllLanesReceive) {
   expect_good(launch(
       [](SweepArguments arguments) {
         const auto lane = static_cast<std::uint32_t>(device::lane_index());
-        received[lane] = device::largest_in_warp(lane * 7 % 32 + 0x80000000U);
+        received[lane] = device::warp_max(lane * 7 % 32 + 0x80000000U);
         write_output(arguments);
       },
       {}));
@@ -377,7 +377,7 @@ TEST(TakeFromLane, GivesEachLaneTheWordOfTheLaneItNames) {
       [](SweepArguments arguments) {
         const int lane = device::lane_index();
         const auto word = static_cast<std::uint32_t>(lane * lane);
-        received[static_cast<std::size_t>(lane)] = device::take_from_lane(word, 3 * lane + 31);
+        received[static_cast<std::size_t>(lane)] = device::shuffle(word, 3 * lane + 31);
         write_output(arguments);
       },
       {}));

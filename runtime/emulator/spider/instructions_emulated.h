@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #define SPIDER_DEVICE inline
-#define SPIDER_DEVICE_APART static
+#define SPIDER_DEVICE_NOINLINE static
 #define SPIDER_GLOBAL(threads, blocks) void
 #define SPIDER_GRID_CONSTANT
 #define SPIDER_TABLE [[maybe_unused]] static const
@@ -53,15 +53,15 @@ void sync_warp(emulator::CallSite site = emulator::CallSite::current());
 /// Every lane of the block comes here; orders their accesses to shared memory.
 void sync_block(emulator::CallSite site = emulator::CallSite::current());
 /// redux.sync.max.u32 and .min.u32: the largest or smallest that any lane of the warp brings.
-std::uint32_t largest_in_warp(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
+std::uint32_t warp_max(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
 std::uint32_t smallest_in_warp(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
 
 /// shfl.sync.idx.b32: what lane `source` % 32 brings.
-std::uint32_t take_from_lane(std::uint32_t value, int source,
-                             emulator::CallSite site = emulator::CallSite::current());
+std::uint32_t shuffle(std::uint32_t value, int source,
+                      emulator::CallSite site = emulator::CallSite::current());
 /// Of 64 bits by two of them.
-std::uint64_t take_from_lane(std::uint64_t value, int source,
-                             emulator::CallSite site = emulator::CallSite::current());
+std::uint64_t shuffle(std::uint64_t value, int source,
+                      emulator::CallSite site = emulator::CallSite::current());
 
 /// The bits of an f32 or an f64, and the number of bits.
 std::uint32_t bits_of(float value);
@@ -102,7 +102,7 @@ std::uint32_t load_table(const std::uint32_t* from);
 Vector load_table_now(const Vector* from);
 std::uint32_t load_table_now(const std::uint32_t* from);
 /// The value, which is there from here on.
-SPIDER_DEVICE std::uint32_t settle(std::uint32_t loaded) {
+SPIDER_DEVICE std::uint32_t pin_in_register(std::uint32_t loaded) {
   return loaded;
 }
 
@@ -253,7 +253,7 @@ SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from
 }
 /// add.s64: the cell `cells` further.
 template <class Cell>
-SPIDER_DEVICE Cell* step_further(Cell* from, std::int64_t cells) {
+SPIDER_DEVICE Cell* opaque_advance(Cell* from, std::int64_t cells) {
   return from + cells;
 }
 

@@ -485,7 +485,7 @@ struct Block2d {
           }
         }
         if constexpr (stores == Stores::anywhere) store_stage(step, to, stride);
-        to = device::step_further(to, product_rows * stride);
+        to = device::opaque_advance(to, product_rows * stride);
       }
       complete = RowSums{};
     }

@@ -38,7 +38,7 @@ sweep_cores2d(const ArgumentsOf<Stencil> field) {
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
   typename Kernel::Rows rows;
-  if (device::largest_in_warp(Kernel::is_interior(tile) ? 1 : 0) != 0) {
+  if (device::warp_max(Kernel::is_interior(tile) ? 1 : 0) != 0) {
     Kernel::load_rows(tile, rows);
   } else {
     Kernel::fetch_rows(tile, rows);
@@ -231,7 +231,7 @@ struct Cores2d {
     const CellPlaces places = find_cells(tile);
     SPIDER_UNROLL
     for (int i = 0; i < input_rows; ++i) {
-      const RowPlace row{device::take_from_lane(own.place, i), device::take_from_lane(own.flags, i)};
+      const RowPlace row{device::shuffle(own.place, i), device::shuffle(own.flags, i)};
       rows[i] = fetch_vector(tile, places, row);
     }
   }
@@ -240,7 +240,7 @@ struct Cores2d {
   SPIDER_DEVICE static Word find_word(const Vector& own, int word) {
     const int lanes = floor_divide(word, vector_words);
     const Word value = word_of<Word>(own, word - lanes * vector_words);
-    return lanes == 0 ? value : device::take_from_lane(value, device::lane_index() + 32 + lanes);
+    return lanes == 0 ? value : device::shuffle(value, device::lane_index() + 32 + lanes);
   }
 
   /// Sums of the output rows in flight, in turn.

@@ -346,12 +346,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   SPIDER_DEVICE static float take(float v, int source) {
-    return device::float_of(device::take_from_lane(device::bits_of(v), source));
+    return device::float_of(device::shuffle(device::bits_of(v), source));
   }
 
   /// What all lanes have alike; the compiler sees that they stay together.
   SPIDER_DEVICE static std::int32_t warp_uniform(std::int32_t value) {
-    return static_cast<std::int32_t>(device::largest_in_warp(static_cast<std::uint32_t>(value)));
+    return static_cast<std::int32_t>(device::warp_max(static_cast<std::uint32_t>(value)));
   }
 
   // Along z.
@@ -756,7 +756,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Requests plane b of the stream where not all of it comes in vectors: apart, or the loop would be longer
   /// by a third.
-  SPIDER_DEVICE_APART void prefetch_plane_slow(const SweepArguments& f, std::int32_t b) {
+  SPIDER_DEVICE_NOINLINE void prefetch_plane_slow(const SweepArguments& f, std::int32_t b) {
     const Walk w = load_walk();
     const std::int32_t packed = kept_word(input_columns);
     if (packed != 0) return Tile::load_by_words(f, w, unpack(packed), b);
@@ -767,8 +767,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// What few tiles need of plane b in a slot, once the warp's copies are there: moves rows that came a cell
   /// behind their places, and fills cells beyond faces.
-  SPIDER_DEVICE_APART void finish_load(const SweepArguments& f, std::uint32_t flags,
-                                       typename Tile::MirrorGhosts turned, std::int32_t b, int slot) {
+  SPIDER_DEVICE_NOINLINE void finish_load(const SweepArguments& f, std::uint32_t flags,
+                                          typename Tile::MirrorGhosts turned, std::int32_t b, int slot) {
     device::copy_async_wait<ahead - 1>();
     if (Tile::splits_words && (flags & moves_input) != 0)
       Tile::realign_rows(f, load_walk(), unpack(kept_word(input_columns)), b);
@@ -911,8 +911,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       }
       const bool fills = (turned.word[0] | turned.word[1]) != 0;
       way.cells |= found.wanted != 0 ? reads_points : 0U;
-      way.flags |= device::largest_in_warp(fills ? fills_points : 0U) |
-                   (device::largest_in_warp(is_broken ? 1U : 0U) != 0 ? 0U : points_in_vectors);
+      way.flags |= device::warp_max(fills ? fills_points : 0U) |
+                   (device::warp_max(is_broken ? 1U : 0U) != 0 ? 0U : points_in_vectors);
     }
   }
 
@@ -1017,7 +1017,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       advance_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
     // As a sum nvcc 13.0 loses it in some kernels: rows were stored where no register says.
-    way.output = device::step_further(way.output, f.output_stride[0]);
+    way.output = device::opaque_advance(way.output, f.output_stride[0]);
     constexpr bool columns_here = sets == GhostFill::any && sets_columns;
     constexpr bool rows_here = sets != GhostFill::none && has_constant_rows;
     constexpr std::uint32_t set_here = (columns_here ? at_columns : 0U) | (rows_here ? at_rows : 0U);
@@ -1163,7 +1163,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_ghost_lanes(w));
     }
     if constexpr (Shape::x_axis.turns()) way.turned = Tile::find_mirror_ghosts(w);
-    way.flags = device::largest_in_warp(
+    way.flags = device::warp_max(
         (wanted.whole ? stores_vectors : 0U) | (has_set_columns(w) ? at_columns : 0U) |
         (has_ghost_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |
         (way.turned.exist() ? fills_columns : 0U) | (Tile::splits_words && !piece.whole ? moves_input : 0U));
@@ -1175,7 +1175,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Where it is seldom, apart: among the others it made those up to 3 % slower, and is itself slower so.
-  SPIDER_DEVICE_APART void run_boundary_noinline(const Arguments& f) {
+  SPIDER_DEVICE_NOINLINE void run_boundary_noinline(const Arguments& f) {
     Walk w;
     if (Tile::find_walk(f, w)) run<GhostFill::any>(f, w);
   }

@@ -358,8 +358,8 @@ struct Lowrank2d {
 
   /// Brings what is added to `count` rows from row y on; the warp's first column is x.
   template <int count>
-  SPIDER_DEVICE_APART void bring_shares(std::int32_t y, std::int32_t x, std::int32_t rows,
-                                        std::int32_t columns_of_field) {
+  SPIDER_DEVICE_NOINLINE void bring_shares(std::int32_t y, std::int32_t x, std::int32_t rows,
+                                           std::int32_t columns_of_field) {
     using Constants = typename Stencil::Constants;
     constexpr int columns = tiles * tile_columns;
     constexpr int loads = (count * columns + 31) / 32;  // all at once
@@ -387,7 +387,7 @@ struct Lowrank2d {
     bring_shares<1>(Constants::low_rows, x, strip.rows, strip.columns);
   }
   /// What is added to all sums of a lane's two rows, away from faces in x.
-  SPIDER_DEVICE_APART Pair find_row_shares(std::int32_t y, std::int32_t rows) {
+  SPIDER_DEVICE_NOINLINE Pair find_row_shares(std::int32_t y, std::int32_t rows) {
     using Constants = typename Stencil::Constants;
     Pair shares;
     SPIDER_UNROLL
@@ -582,7 +582,7 @@ struct Lowrank2d {
           device::load_shared_word(stage_place(first + row, (word + 1) % row_words * word_bytes)),
           16 * before[i]);
       device::store_field_word_if((stored_of_lane[i] >> first & 1U) != 0, cells[i], value);
-      cells[i] = device::step_further(cells[i], 2 * rows_at_once * strip.output_stride);
+      cells[i] = device::opaque_advance(cells[i], 2 * rows_at_once * strip.output_stride);
     }
     static_assert(2 * group_rows == 32, "a lane for each end of a row");
     const int cell = lane % 2 * (tiles * tile_columns - 1);

@@ -238,8 +238,8 @@ struct Star2d {
   SPIDER_DEVICE static Vector load_chunk(const InputPlaces& places, Shared offset) {
     const device::Pair low = device::load_settled_pair(places.along_x[0] + offset);
     const device::Pair high = device::load_settled_pair(places.along_x[1] + offset);
-    return {{device::settle(low.word[0]), device::settle(high.word[0]), device::settle(low.word[1]),
-             device::settle(high.word[1])}};
+    return {{device::pin_in_register(low.word[0]), device::pin_in_register(high.word[0]),
+             device::pin_in_register(low.word[1]), device::pin_in_register(high.word[1])}};
   }
 
   /// The lane's parts of the matrices of 32 rows of inputs by the 8 columns of each comb, which are B.
@@ -428,7 +428,7 @@ struct Star2d {
       from += unit_rows * window_row_bytes + bank_shift;
       y += unit_rows;
       // The compiler's own addresses make stores shorter and take more registers.
-      to = Form::saves_registers ? device::step_further(to, unit_rows * tile.output_stride)
+      to = Form::saves_registers ? device::opaque_advance(to, unit_rows * tile.output_stride)
                                  : to + unit_rows * tile.output_stride;
     }
   }

@@ -377,7 +377,7 @@ struct Stepping2d {
                          find_input_column(w, x + vector_elements - 1) == from + vector_elements - 1;
       if (count != 0 && !(count == vector_elements && whole)) broken = 1;
     }
-    const bool by_cells = device::largest_in_warp(broken) != 0 || !aligned();
+    const bool by_cells = device::warp_max(broken) != 0 || !aligned();
     const int piece = by_cells ? 1 : vector_elements;
     const int pieces = width / piece + (by_cells ? 0 : 32 * turned_pieces);
     for (int i = thread; i < pieces; i += 32 * warps) {
@@ -1172,8 +1172,7 @@ struct Stepping2d {
   SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
     SweepPlan course;
     // Through a shuffle, so that the compiler knows it is the same for the warp, and shuffles need no care.
-    course.warp =
-        static_cast<int>(device::take_from_lane(static_cast<std::uint32_t>(device::warp_index()), 0));
+    course.warp = static_cast<int>(device::shuffle(static_cast<std::uint32_t>(device::warp_index()), 0));
     const Span& stored = w.stored_columns;
     course.whole = f.aligned_output && w.x0 % vector_elements == 0 && stored.begin % vector_elements == 0 &&
                    stored.end % vector_elements == 0;

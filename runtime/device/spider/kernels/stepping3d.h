@@ -1027,9 +1027,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// What most planes do not need costs more among the instructions of every round than a call.
-  SPIDER_DEVICE_APART void request_apart(const Arguments& f, std::int32_t start, std::int32_t b) {
+  SPIDER_DEVICE_NOINLINE void request_apart(const Arguments& f, std::int32_t start, std::int32_t b) {
     const device::Vector of_walk = device::load_shared(kept_place());
-    const TileFlags choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
+    const TileFlags choices{device::warp_max(of_walk.word[0]), of_walk.word[1]};
     const Walk w = find_kept(f, start, kept_range(0));
     if ((choices.warp & requests_pieces) != 0) {
       Tile::request_whole(f, w, choices.piece(), b);
@@ -1041,8 +1041,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// What few rounds, and few warps, do behind a step: plane z is handed on beyond a face along z, rows and
   /// columns beyond others are set. `to` is where the warp's rows go, `from` where the rule of the high face
   /// finds them.
-  SPIDER_DEVICE_APART void fix_ghosts(const Arguments& f, std::int32_t start, std::int32_t z, int first,
-                                      std::uint32_t choices_of_lane, Shared plane, Shared own, Shared from) {
+  SPIDER_DEVICE_NOINLINE void fix_ghosts(const Arguments& f, std::int32_t start, std::int32_t z, int first,
+                                         std::uint32_t choices_of_lane, Shared plane, Shared own,
+                                         Shared from) {
     const bool written = !Tile::keeps_columns || (choices_of_lane & writes) != 0;
     const auto extent = static_cast<std::int32_t>(f.extent[0]);
     constexpr auto along = Tile::planes();
@@ -1069,7 +1070,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// Moves what of plane b came a cell behind its place, and fills columns beyond faces behind that.
-  SPIDER_DEVICE_APART void finish_load(const Arguments& f, std::int32_t start, std::int32_t b) {
+  SPIDER_DEVICE_NOINLINE void finish_load(const Arguments& f, std::int32_t start, std::int32_t b) {
     Tile::realign_rows(f, find_kept(f, start, kept_range(0)), kept_columns(), b);
     if constexpr (columns_end) {
       device::sync_warp();
@@ -1081,13 +1082,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     device::sync_warp();
   }
 
-  SPIDER_DEVICE_APART void fill_input_columns(Shared plane) {
+  SPIDER_DEVICE_NOINLINE void fill_input_columns(Shared plane) {
     fill_columns<Cells>(plane, 0, height, kept_count(), thread_index(), warps * 32);
   }
 
   /// What all lanes have alike, in a register of the warp: a lane's are few.
   SPIDER_DEVICE static std::int32_t warp_uniform(std::int32_t value) {
-    return static_cast<std::int32_t>(device::largest_in_warp(static_cast<std::uint32_t>(value)));
+    return static_cast<std::int32_t>(device::warp_max(static_cast<std::uint32_t>(value)));
   }
   SPIDER_DEVICE static Walk warp_uniform(Walk w) {
     const auto share = [](std::int32_t& value) { value = warp_uniform(value); };
@@ -1116,7 +1117,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     bool turns = false;
     if constexpr (Tile::x_axis.turns()) {
       const MirrorGhosts turned = Tile::find_mirror_ghosts(w);
-      turns = device::largest_in_warp(turned.exist() ? 1U : 0U) != 0;
+      turns = device::warp_max(turned.exist() ? 1U : 0U) != 0;
       device::Pair places;
       for (int i = 0; i < 2; ++i) places.word[i] = turned.places[i];
       device::store_shared(turned_place(), places);
@@ -1163,7 +1164,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     SPIDER_NO_UNROLL
     while (now.number < stream_of(stream) + steps - 1) {
       const device::Vector of_walk = device::load_shared(kept_place());
-      const TileFlags choices{device::largest_in_warp(of_walk.word[0]), of_walk.word[1]};
+      const TileFlags choices{device::warp_max(of_walk.word[0]), of_walk.word[1]};
       const std::int32_t round = now.number;
       const std::int32_t b = round - step;
       const auto next_input = static_cast<Shared>((round + 1) % input_slots * input_bytes);
@@ -1259,7 +1260,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           const auto place =
               static_cast<std::int64_t>(static_cast<std::uint64_t>(of_walk.word[3]) << 32U | of_walk.word[2]);
           Element* const done =
-              device::step_further(static_cast<Element*>(f.output), place + (z - rz) * f.output_stride[0]);
+              device::opaque_advance(static_cast<Element*>(f.output), place + (z - rz) * f.output_stride[0]);
           const auto store = [&](bool whole, auto kind, int i, Outputs& outputs) SPIDER_INLINED {
             update(kind, i, outputs);
             const bool is_stored = (stored_rows >> i & 1U) != 0;

@@ -466,7 +466,7 @@ struct Stream3d {
     SPIDER_UNROLL
     for (int i = 0; i < 4; ++i) {
       const float number =
-          device::float_of(device::settle(device::bits_of(Constants::number(row + column[i]))));
+          device::float_of(device::pin_in_register(device::bits_of(Constants::number(row + column[i]))));
       for (int n = 0; n < product_rows; ++n) starts[added_product(i)].value[added_value(n, i)] = number;
     }
   }
@@ -557,8 +557,8 @@ struct Stream3d {
 
   /// Stores the neighbours of which not all are wanted, or that are not aligned, one by one; `to` is the
   /// first of the first row.
-  SPIDER_DEVICE_APART void store_pieces(const SweepArguments& field, std::uint16_t* to,
-                                        const Results results) {
+  SPIDER_DEVICE_NOINLINE void store_pieces(const SweepArguments& field, std::uint16_t* to,
+                                           const Results results) {
     const Block block = Planes::make_block(field);
     const Clip clip = clip_outputs(field, block, output_row(block), output_column(block));
     SPIDER_UNROLL

@@ -256,8 +256,7 @@ struct Tile2d {
     const std::int32_t own_row = own.reached && !own.place.constant ? own.place.index : no_row;
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
-      const auto from =
-          static_cast<std::int32_t>(device::take_from_lane(static_cast<std::uint32_t>(own_row), row));
+      const auto from = static_cast<std::int32_t>(device::shuffle(static_cast<std::uint32_t>(own_row), row));
       const std::int64_t first = (from != no_row ? from : 0) * tile.input_stride + tile.column + first_column;
       SPIDER_UNROLL
       for (int shift = 0; shift < shift_count; ++shift) {
@@ -303,8 +302,8 @@ struct Tile2d {
     const std::uint32_t own_sign = sign_word<Element>(own.reached && own.place.negated);
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
-      const std::uint32_t sign = negates(rules) ? device::take_from_lane(own_sign, row) : 0;
-      const std::uint32_t constant = has_constants ? device::take_from_lane(own_constant, row) : 0;
+      const std::uint32_t sign = negates(rules) ? device::shuffle(own_sign, row) : 0;
+      const std::uint32_t constant = has_constants ? device::shuffle(own_constant, row) : 0;
       SPIDER_UNROLL
       for (int shift = 0; shift < shift_count; ++shift) {
         const int vector = lane_vector(shift);

@@ -553,7 +553,7 @@ struct PlaneRing {
   // receiving it. Each does little: the registers that it uses are lost to the loop that calls it.
 
   /// Loads the vectors of irregular plane z to `to`, but for rows that are constant in all planes.
-  SPIDER_DEVICE_APART void load_irregular_plane(const SweepArguments& field, std::int32_t z, Shared to) {
+  SPIDER_DEVICE_NOINLINE void load_irregular_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
     SPIDER_NO_UNROLL
@@ -595,8 +595,8 @@ struct PlaneRing {
   }
 
   /// fetch_edges() out of line.
-  SPIDER_DEVICE_APART void fetch_edges_apart(const SweepArguments& field, std::int32_t z, int first,
-                                             Shared to) {
+  SPIDER_DEVICE_NOINLINE void fetch_edges_apart(const SweepArguments& field, std::int32_t z, int first,
+                                                Shared to) {
     fetch_edges(make_block(field), z, first, to);
   }
 
@@ -718,10 +718,10 @@ struct PlaneRing {
       const bool is_there = has_row(own) && row_is_reached(block, z, y) && !plane.constant && !row.constant &&
                             plane.negated == row.negated;
       offset = static_cast<std::uint64_t>(row.index * block.row_stride + block.left);
-      for (int n = 0; n < rows_of_warp; ++n) in_memory |= device::take_from_lane(is_there ? 1U : 0U, n) << n;
+      for (int n = 0; n < rows_of_warp; ++n) in_memory |= device::shuffle(is_there ? 1U : 0U, n) << n;
     }
     SPIDER_DEVICE RowInMemory find(const Element* plane, int n) const {
-      const Element* const cells = plane + static_cast<std::int64_t>(device::take_from_lane(offset, n));
+      const Element* const cells = plane + static_cast<std::int64_t>(device::shuffle(offset, n));
       const int behind = misalignment(cells);
       return {cells, behind, (in_memory >> n & 1U) != 0 && (has_spare || behind == 0)};
     }
@@ -863,19 +863,20 @@ struct PlaneRing {
         bring(n, column, 0);
     }
   }
-  SPIDER_DEVICE_APART void bring_others_of_regular(const SweepArguments& field, std::int32_t z, Shared to) {
+  SPIDER_DEVICE_NOINLINE void bring_others_of_regular(const SweepArguments& field, std::int32_t z,
+                                                      Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
     bring_others(block, z, plane, MappedRows(block, z, plane), to);
   }
-  SPIDER_DEVICE_APART void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
+  SPIDER_DEVICE_NOINLINE void bring_any_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
     const MappedRows rows(block, z, plane);
     start_pieces(rows, plane_in_memory(block, plane), to);
     bring_others(block, z, plane, rows, to);
   }
-  SPIDER_DEVICE_APART void realign_irregular_rows(const SweepArguments& field, std::int32_t z, Shared to) {
+  SPIDER_DEVICE_NOINLINE void realign_irregular_rows(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
     realign_rows(MappedRows(block, z, plane), plane_in_memory(block, plane), to);

@@ -45,8 +45,8 @@ SPIDER_DEVICE Element load_shared_cell(device::Shared from) {
 /// Brings the whole vectors of the group of inputs that begins with row y, for the strip from `column` on.
 /// Apart, so that what it needs takes no registers of walks that do not come here.
 template <class Ring>
-SPIDER_DEVICE_APART void load_boundary_rows(const SweepArguments& field, std::int32_t column, std::int32_t y,
-                                            device::Shared group) {
+SPIDER_DEVICE_NOINLINE void load_boundary_rows(const SweepArguments& field, std::int32_t column,
+                                               std::int32_t y, device::Shared group) {
   const typename Ring::Window window(field, column);
   Ring::bring_vectors(window, y, group);
 }

@@ -87,7 +87,7 @@ SPIDER_DEVICE void store_lanes(bool is_row, const Span& wanted, std::uint16_t* t
                                const std::uint32_t (&own)[words]) {
   const int lane = device::lane_index();
   const int split = is_misaligned(to) ? 1 : 0;
-  const std::uint32_t next = device::take_from_lane(own[0], (lane + 1) % 32);
+  const std::uint32_t next = device::shuffle(own[0], (lane + 1) % 32);
   SPIDER_UNROLL
   for (int k = 0; k < words; ++k) {
     const std::uint32_t value =

@@ -231,7 +231,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     piece.is_vector = piece.wanted == (1U << columns) - 1 && piece.from % columns == 0 &&
                       (x_rules.low != FaceRule::periodic || piece.from + columns <= w.extent[2]);
     const std::uint32_t broken = piece.is_vector ? 0 : piece.wanted;
-    const bool is_broken = device::largest_in_warp(broken) != 0;
+    const bool is_broken = device::warp_max(broken) != 0;
     piece.has_cells = Layout::takes_cells && is_broken;
     piece.cell_from = 0;
     piece.cell_to = -1;
@@ -252,7 +252,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     int count = 0;
     SPIDER_NO_UNROLL
     for (int i = 0; i < width; ++i) {
-      if ((device::take_from_lane(broken, i / columns) >> i % columns & 1U) == 0) continue;
+      if ((device::shuffle(broken, i / columns) >> i % columns & 1U) == 0) continue;
       if (count == own && own < most) piece.cell_to = i;
       ++count;
     }

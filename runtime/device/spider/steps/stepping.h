@@ -24,7 +24,7 @@ using NumberCells = std::conditional_t<std::is_same_v<typename Cells::Number, do
 /// A lane's number, from lane `source` % 32.
 template <class Numbers>
 SPIDER_DEVICE typename Numbers::Number take_number(typename Numbers::Number value, int source) {
-  return Numbers::number(device::take_from_lane(device::bits_of(value), source), 0);
+  return Numbers::number(device::shuffle(device::bits_of(value), source), 0);
 }
 
 /// The weight of an offset in one of a stencil's sums: Stencil::weight(offset), of several sums

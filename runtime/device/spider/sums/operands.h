@@ -103,15 +103,15 @@ class Operands {
     }
   }
 
-  /// Has them here from now on (device::settle).
+  /// Has them here from now on (device::pin_in_register).
   SPIDER_DEVICE void settle() {
     SPIDER_UNROLL
-    for (std::uint32_t& word : metadata_) word = device::settle(word);
+    for (std::uint32_t& word : metadata_) word = device::pin_in_register(word);
     if constexpr (held) {
       SPIDER_UNROLL
       for (device::Vector& matrix : matrices_) {
         SPIDER_UNROLL
-        for (std::uint32_t& word : matrix.word) word = device::settle(word);
+        for (std::uint32_t& word : matrix.word) word = device::pin_in_register(word);
       }
     }
   }

@@ -297,7 +297,7 @@ struct F32Storage {
         left |= small;
         if (small) inputs[i] = 0;
       }
-      if (device::largest_in_warp(left ? 1 : 0) == 0) ceiling = 0;
+      if (device::warp_max(left ? 1 : 0) == 0) ceiling = 0;
     }
     return largest < least ? least : largest;
   }
@@ -310,7 +310,7 @@ struct F32Storage {
     for (int i = 0; i < 4; ++i) largest[i] = device::larger_magnitude(inputs[i], inputs[i + 4]);
     const float first = device::larger_magnitude(largest[0], largest[1]);
     const float second = device::larger_magnitude(largest[2], largest[3]);
-    return device::largest_in_warp(device::bits_of(device::larger_magnitude(first, second)));
+    return device::warp_max(device::bits_of(device::larger_magnitude(first, second)));
   }
   SPIDER_DEVICE static std::uint32_t smallest_of(const float (&inputs)[8]) {
     float smallest[4];

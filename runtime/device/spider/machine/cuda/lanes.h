@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #define SPIDER_DEVICE __device__ __forceinline__
-#define SPIDER_DEVICE_APART static __device__ __noinline__
+#define SPIDER_DEVICE_NOINLINE static __device__ __noinline__
 #define SPIDER_GLOBAL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
 /// Before a kernel's argument: functions apart may take references to it, and nobody copies it.
 #define SPIDER_GRID_CONSTANT __grid_constant__
@@ -54,7 +54,7 @@ SPIDER_DEVICE void sync_block() {
   __syncthreads();
 }
 /// redux.sync.max.u32 and .min.u32 (9.7.13.6): the largest or smallest that any lane of the warp brings.
-SPIDER_DEVICE std::uint32_t largest_in_warp(std::uint32_t value) {
+SPIDER_DEVICE std::uint32_t warp_max(std::uint32_t value) {
   return __reduce_max_sync(0xffffffffU, value);
 }
 SPIDER_DEVICE std::uint32_t smallest_in_warp(std::uint32_t value) {
@@ -62,11 +62,11 @@ SPIDER_DEVICE std::uint32_t smallest_in_warp(std::uint32_t value) {
 }
 
 /// shfl.sync.idx.b32 (9.7.9.6): what lane `source` % 32 brings.
-SPIDER_DEVICE std::uint32_t take_from_lane(std::uint32_t value, int source) {
+SPIDER_DEVICE std::uint32_t shuffle(std::uint32_t value, int source) {
   return __shfl_sync(0xffffffffU, value, source);
 }
 /// Of 64 bits by two of them.
-SPIDER_DEVICE std::uint64_t take_from_lane(std::uint64_t value, int source) {
+SPIDER_DEVICE std::uint64_t shuffle(std::uint64_t value, int source) {
   return __shfl_sync(0xffffffffU, value, source);
 }
 

@@ -19,7 +19,7 @@ SPIDER_DEVICE std::uint32_t load_table(const std::uint32_t* from) {
 
 /// The value, which is there from here on. Else the compiler may wait for a load of before a loop inside the
 /// loop, and that wait is one for later loads, too. It cannot know that blocks are counted in x only.
-SPIDER_DEVICE std::uint32_t settle(std::uint32_t loaded) {
+SPIDER_DEVICE std::uint32_t pin_in_register(std::uint32_t loaded) {
   std::uint32_t settled;
   asm volatile(
       "{\n"
@@ -376,7 +376,7 @@ SPIDER_DEVICE void store_point_vector_if(bool wanted, void* to, const Vector& v)
 /// add.s64: the cell `cells` further. Of an unrolled loop the compiler would hold the addresses of all rounds
 /// in registers, each computed by itself; and nvcc 13.0 loses some of them.
 template <class Cell>
-SPIDER_DEVICE Cell* step_further(Cell* from, std::int64_t cells) {
+SPIDER_DEVICE Cell* opaque_advance(Cell* from, std::int64_t cells) {
   Cell* to;
   asm("add.s64 %0, %1, %2;" : "=l"(to) : "l"(from), "l"(cells * std::int64_t{sizeof *from}));
   return to;

@@ -143,7 +143,7 @@ std::string engine_text(const spec::StencilSpec& spec, plan::Engine engine) {
 
 /// Steps that are taken as one, and how long one takes.
 void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
-  const plan::Composition& composition = *plan.composition;
+  const plan::ComposedSteps& composition = *plan.composition;
   lines.push_back(fmt::format(
       "Steps     {} a sweep, composed into {}; what is left of a number of steps is taken one by one",
       plan.op.steps, counted(std::ssize(composition.weights.taps), "tap")));

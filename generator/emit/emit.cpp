@@ -157,7 +157,7 @@ SchemeText scheme_text(const Kernel& kernel) {
   const plan::KernelPlan single = plan::plan_of_single_step(kernel.spec, kernel.plan);
   const SchemeText left = text_for(single.scheme, {kernel.spec, single, {}});
   text.stencil = fmt::format("// All {} steps as one.\n", kernel.plan.op.steps) + text.stencil;
-  const plan::Composition& composition = *kernel.plan.composition;
+  const plan::ComposedSteps& composition = *kernel.plan.composition;
   const bool adds = composition.added.exist();
   const bool steps_small = composition.fewest > 0;
   if (adds) text.stencil += held_volume_struct(composition.added, composition.weights.result_scale(0));
@@ -169,7 +169,7 @@ SchemeText scheme_text(const Kernel& kernel) {
     form.pop_back();  // its comma
     form = fmt::format("spider::composed_form({}, {})", form, kernel.plan.op.steps);
     if (composition.rim_steps) form = with_rims(form, composition.rims, composition.least);
-    if (adds) form.replace(form.find(stencil), stencil.size(), "<Held");
+    if (adds) form.replace(form.find(stencil), stencil.size(), "<WithBoundaryContribution");
     if (steps_small) form = fmt::format("spider::of_large_fields({}, {})", form, composition.fewest);
     form += ",";
   }

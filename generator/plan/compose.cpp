@@ -139,9 +139,9 @@ std::array<int, 2> places_near(const std::array<int, 3>& extent, int axis, doubl
 }
 
 /// What is near faces, and of what is not one plane, one row and one column.
-AddedByConstants keep_near(const std::vector<Matrix>& all, double negligible) {
+BoundaryContribution keep_near(const std::vector<Matrix>& all, double negligible) {
   const std::array extent{static_cast<int>(all.size()), all.front().rows, all.front().columns};
-  AddedByConstants added;
+  BoundaryContribution added;
   std::array<std::vector<int>, 3> kept;
   for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x}) {
     const auto [low, high] = places_near(extent, axis, negligible, [&](const spec::Offset& at) {
@@ -295,14 +295,14 @@ bool mirrors_two_cells(const spec::StencilSpec& spec, const spec::Face& face, in
   return face.rule == spec::BoundaryRule::mirror && is_even(spec, axis);
 }
 
-bool AddedByConstants::is_moderate() const {
+bool BoundaryContribution::is_moderate() const {
   const auto is_small = [](double value) { return std::fabs(value) <= 0x1p100; };
   return std::all_of(planes.begin(), planes.end(), [&](const Matrix& plane) {
     return std::all_of(plane.values.begin(), plane.values.end(), is_small);
   });
 }
 
-AddedByConstants added_by_constants(spec::StencilSpec spec, const Operator& op) {
+BoundaryContribution added_by_constants(spec::StencilSpec spec, const Operator& op) {
   for (spec::AxisBoundary& faces : spec.boundary) {
     faces.low.value = stored_value(spec.storage, faces.low.value);
     faces.high.value = stored_value(spec.storage, faces.high.value);
@@ -345,7 +345,7 @@ Rims rims_of_passes(const spec::StencilSpec& spec, const Operator& op) {
   return rims;
 }
 
-double taken_from_beyond(const spec::StencilSpec& spec, const Operator& op, int axis, int reach,
+double truncation_beyond(const spec::StencilSpec& spec, const Operator& op, int axis, int reach,
                          double enough) {
   const int other = spec::axis_y + spec::axis_x - axis;
   const auto ends = [](const spec::Face& face) {

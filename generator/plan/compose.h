@@ -28,7 +28,7 @@ namespace spidergen::plan {
 [[nodiscard]] bool composes_with_constant(const spec::StencilSpec& spec, const spec::Face& face, int axis);
 
 /// What all steps of a sweep add to results near constant faces, in f32's range: 0 far from them.
-struct AddedByConstants {
+struct BoundaryContribution {
   /// The planes nearest to the low face, one far from both, the planes nearest to the high face; so rows and
   /// columns of each. Empty where no face adds anything; one plane in 2D.
   std::vector<Matrix> planes;
@@ -37,13 +37,13 @@ struct AddedByConstants {
   [[nodiscard]] bool exist() const { return !planes.empty(); }
   /// Is nothing larger than 2^100?
   [[nodiscard]] bool is_moderate() const;
-  bool operator==(const AddedByConstants&) const = default;
+  bool operator==(const BoundaryContribution&) const = default;
 };
 
 /// Of faces for which composes_with_constant holds, in fields of at least twice what all steps reach. What is
 /// less than 2^-24 of what magnitudes of the largest constant would come to is left out. Values of faces are
 /// taken as cells of the spec's storage have them.
-[[nodiscard]] AddedByConstants added_by_constants(spec::StencilSpec spec, const Operator& op);
+[[nodiscard]] BoundaryContribution added_by_constants(spec::StencilSpec spec, const Operator& op);
 
 /// Is a face a `mirror` that composing commutes with, whatever the other face of the axis is, in fields of
 /// two cells along it or more? One cell is shown again by both.
@@ -60,7 +60,7 @@ using Rims = std::array<std::array<int, 2>, 2>;
 /// What all steps of a sweep in 2D take at most of a result from more than `reach` cells above, or below,
 /// along an axis, wherever its faces are: in parts of the largest cell, or constant. Where that is more than
 /// `enough`, any that is.
-[[nodiscard]] double taken_from_beyond(const spec::StencilSpec& spec, const Operator& op, int axis, int reach,
+[[nodiscard]] double truncation_beyond(const spec::StencilSpec& spec, const Operator& op, int axis, int reach,
                                        double enough = std::numeric_limits<double>::infinity());
 
 /// Why steps of a spec cannot be taken as one, in a user's words: a face whose rule acts at every step, where

@@ -90,7 +90,7 @@ std::string objection_to_composed(const Problem& problem) {
 }
 
 /// Has cells stepped that lie near faces which do not commute. Else the objection.
-std::string plan_rims(const Problem& problem, Composition& composition) {
+std::string plan_rims(const Problem& problem, ComposedSteps& composition) {
   if (problem.spec.dimensions != 2) return "";
   composition.rims = rims_of(problem.spec, problem.op);
   if (composition.rims == Rims{}) return "";
@@ -104,7 +104,7 @@ std::string plan_rims(const Problem& problem, Composition& composition) {
 /// Where constants beyond faces add to what all steps make of fields, or a `mirror` is beside another rule,
 /// has small fields stepped, near two faces at once, and what is left of a number of steps with them. Else
 /// the objection.
-std::string plan_large_fields(const Problem& problem, Composition& composition) {
+std::string plan_large_fields(const Problem& problem, ComposedSteps& composition) {
   if (!compose_when_large(problem.spec)) return "";
   composition.added = added_by_constants(problem.spec, problem.op);
   if (!composition.added.is_moderate()) return "what constants beyond faces add grows beyond 2^100";
@@ -142,7 +142,7 @@ std::string objection_to_sums(const spec::StencilSpec& spec, const ComposedSums&
 
 /// Has the scheme add what constants beyond faces add, where it does so by tables of its own. Else the
 /// objection.
-std::string let_hold(Scheme& scheme, const AddedByConstants& added) {
+std::string let_hold(Scheme& scheme, const BoundaryContribution& added) {
   return std::visit(
       [&](auto& chosen) -> std::string {
         if constexpr (requires { chosen.hold(added); }) return chosen.hold(added);
@@ -179,7 +179,7 @@ Draft draft_composed(const Problem& problem) {
   const ComposedSums sums = settle_sum(problem.op, composed.plan.weights);
   objection = objection_to_sums(spec, sums, composed.plan.weights);
   if (!objection.empty()) return draft;
-  Composition composition;
+  ComposedSteps composition;
   composition.weights = std::move(composed.plan.weights);
   composition.magnitude = sums.magnitude;
   composition.deviation = sums.deviation;

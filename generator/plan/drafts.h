@@ -16,7 +16,7 @@ struct Draft {
   RoundedWeights weights;
   Contraction contraction;
   Scheme scheme;
-  std::optional<Composition> composition;
+  std::optional<ComposedSteps> composition;
 
   [[nodiscard]] bool is_possible() const { return candidate.objection.empty(); }
 };

@@ -220,7 +220,7 @@ ErrorBound bound_both(const ErrorBound& passes, const ErrorBound& steps, const K
 /// Steps taken as one: the bound of its sweep with S at most sum |w'| max |x| of the packed weights, which
 /// are `deviation` sum |w| max |x| off those of t single steps, whose weights are f32 numbers each.
 ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan) {
-  const Composition& composition = *plan.composition;
+  const ComposedSteps& composition = *plan.composition;
   const KernelPlan composed = plan_of_composed(spec, plan);
   ErrorBound bound = bound_half(spec, composed);
   const double growth = std::pow(std::max(1.0, sum_of_magnitudes(plan.weights)), plan.op.steps);

@@ -42,7 +42,7 @@ struct Candidate {
 
 /// What the steps of a sweep become where they are taken as one (plan/compose.h): a stencil that a scheme of
 /// one step computes. What is left of a number of steps takes another such scheme, on CUDA cores.
-struct Composition {
+struct ComposedSteps {
   RoundedWeights weights;  ///< of all steps together, as operands hold them
   double magnitude = 0;    ///< sum |w| of the exact ones
   double deviation = 0;    ///< sum |w' - w| over that, of what is packed
@@ -54,10 +54,10 @@ struct Composition {
   double rims_us = 0;                 ///< of a sweep over the reference field
   /// In 1D and 3D to results, whose steps are composed beside faces of 0. Where `fewest` is not 0,
   /// single_scheme is of all steps of fields of fewer cells along an axis, too.
-  AddedByConstants added;
+  BoundaryContribution added;
   int fewest = 0;
 
-  bool operator==(const Composition&) const = default;
+  bool operator==(const ComposedSteps&) const = default;
 };
 
 /// All decisions about a kernel; nothing about its text.
@@ -72,7 +72,8 @@ struct KernelPlan {
   std::vector<TapRow> tap_rows;  ///< of all steps of a sweep together, ascending in (dz, dy)
   Contraction contraction;
   Scheme scheme;
-  std::optional<Composition> composition;  ///< of more steps, where contraction and scheme are of all as one
+  std::optional<ComposedSteps>
+      composition;  ///< of more steps, where contraction and scheme are of all as one
   ErrorBound error_bound;
   std::vector<Candidate> candidates;  ///< fastest first, then those with an objection
 

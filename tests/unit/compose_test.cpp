@@ -97,7 +97,7 @@ void for_each_cell(const std::array<int, 3>& low, const std::array<int, 3>& end,
 /// what is added, in a field of these extents.
 void expect_added(const spec::StencilSpec& stencil, int steps, const std::array<int, 3>& extent) {
   const Operator op = operator_of(stencil, steps);
-  const AddedByConstants added = added_by_constants(stencil, op);
+  const BoundaryContribution added = added_by_constants(stencil, op);
   Volume field(extent[0], Matrix(extent[1], extent[2]));
   for_each_cell({}, extent, [&](const spec::Offset& at) {
     field[at[0]].at(at[1], at[2]) = std::sin(7 * (at[2] + extent[2] * (at[1] + extent[1] * at[0])));
@@ -144,7 +144,7 @@ TEST(Compose, ConstantsAddWhatStepsBesideThemMakeOfZeros) {
     stencil.boundary[spec::axis_y].high.value = -2;
     stencil.boundary[spec::axis_x].low.value = 3;
     const std::array<int, 2> all{steps, steps};
-    const AddedByConstants added = added_by_constants(stencil, operator_of(stencil, steps));
+    const BoundaryContribution added = added_by_constants(stencil, operator_of(stencil, steps));
     ASSERT_EQ(added.near, (std::array{dimensions == 3 ? all : std::array{0, 0}, all, all}));
     constexpr int least = 2 * steps;
     expect_added(stencil, steps, {dimensions == 3 ? least : 1, least, least});
@@ -220,14 +220,15 @@ TEST(Compose, ConstantsAddIn3dToWhatStepsMakeBesideZeros) {
   box.boundary[spec::axis_x].high = {spec::BoundaryRule::constant, -1, {}};
   const KernelPlan plan = plan_of(box);
   ASSERT_TRUE(plan.composition);
-  const Composition& composition = *plan.composition;
+  const ComposedSteps& composition = *plan.composition;
   EXPECT_EQ(composition.added.near, (std::array<std::array<int, 2>, 3>{{{2, 0}, {0, 0}, {0, 2}}}));
   EXPECT_EQ(composition.fewest, 4);
   ASSERT_TRUE(std::holds_alternative<Stepping3d>(composition.single_scheme));
   EXPECT_EQ(std::get<Stepping3d>(composition.single_scheme).steps, 2);
   EXPECT_GT(plan.error_bound.neighbourhood, plan_of(box_of_steps(3, 2)).error_bound.neighbourhood);
   const std::string text = source_of(box);
-  EXPECT_NE(text.find("spider::of_large_fields(spider::composed_form(spider::stream3d_form<Held>(), 2), 4),\n"
+  EXPECT_NE(text.find("spider::of_large_fields(spider::composed_form(spider::stream3d_form<"
+                      "WithBoundaryContribution>(), 2), 4),\n"
                       "    spider::stepping3d_form<single_step::Stencil>(),\n"
                       "    spider::stepping3d_form<single_step::SingleStep>(),"),
             std::string::npos);
@@ -243,11 +244,11 @@ TEST(Compose, ConstantsAddIn1dToWhatStepsMakeBesideZeros) {
   spec::StencilSpec line = box_of_steps(1, 8);
   line.boundary[spec::axis_x] = {{spec::BoundaryRule::constant, 2, {}}, {spec::BoundaryRule::mirror, 0, {}}};
   const std::string text = source_of(line);
-  EXPECT_NE(
-      text.find("spider::of_large_fields(spider::composed_form(spider::stream1d_form<Held>(), 8), 16),\n"
-                "    spider::stepping1d_form<single_step::Stencil>(),\n"
-                "    spider::stepping1d_form<single_step::SingleStep>(),"),
-      std::string::npos);
+  EXPECT_NE(text.find("spider::of_large_fields(spider::composed_form(spider::stream1d_form<"
+                      "WithBoundaryContribution>(), 8), 16),\n"
+                      "    spider::stepping1d_form<single_step::Stencil>(),\n"
+                      "    spider::stepping1d_form<single_step::SingleStep>(),"),
+            std::string::npos);
   EXPECT_NE(text.find("column_rules() { return {spider::FaceRule::antisymmetric, spider::FaceRule::mirror"),
             std::string::npos);
 }
@@ -272,7 +273,7 @@ TEST(Compose, LeavesRimsAtFacesThatDoNotCommute) {
   box.boundary[spec::axis_x].high.rule = Rule::mirror;
   const KernelPlan plan = plan_of(box);
   ASSERT_TRUE(plan.composition);
-  const Composition& composition = *plan.composition;
+  const ComposedSteps& composition = *plan.composition;
   EXPECT_EQ(composition.rims, (Rims{{{5, 0}, {0, 5}}}));
   EXPECT_EQ(composition.least, (std::array{10, 10}));
   EXPECT_EQ(composition.rim_steps->steps, 5);
@@ -305,7 +306,7 @@ TEST(Compose, WhatComesFromBeyondIsWhatWalksTakeThere) {
   spec::StencilSpec line = box_of_steps(2, 3, false);
   line.taps = {{{0, 0, -1}, 0.5, {}}, {{0, 0, 0}, -0.25, {}}, {{0, 0, 2}, 0.25, {}}};
   const auto taken = [&](int axis, int reach) {
-    return taken_from_beyond(line, operator_of(line, 3), axis, reach);
+    return truncation_beyond(line, operator_of(line, 3), axis, reach);
   };
   EXPECT_EQ(taken(spec::axis_y, 0), 0);
   EXPECT_EQ(taken(spec::axis_x, 6), 0);
@@ -329,7 +330,7 @@ TEST(Compose, WhatComesFromBeyondMayBeMoreBesideAFaceOfTheOtherAxis) {
   spec::StencilSpec corner = box_of_steps(2, 2, false);
   corner.taps = {{{0, -2, -1}, -0.5, {}}, {{0, -2, 0}, 0.5, {}}, {{0, 0, 0}, 0.5, {}}, {{0, 0, 1}, 0.5, {}}};
   const auto taken = [&](double enough) {
-    return taken_from_beyond(corner, operator_of(corner, 2), spec::axis_y, 1, enough);
+    return truncation_beyond(corner, operator_of(corner, 2), spec::axis_y, 1, enough);
   };
   // Of the first step 1, which the second one may double; of the second the middle one of three cells
   // cancels.

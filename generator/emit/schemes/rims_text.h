@@ -12,8 +12,8 @@ namespace spidergen::emit {
 /// The namespace `rims` with the Stencil that steps the cells of rims; `spec` has the boundary of one step.
 [[nodiscard]] std::string rims_namespace(const plan::RimTiles& tiles, const spec::StencilSpec& spec);
 
-/// A form of `Stencil`, or `Held`, that leaves rims, and all cells of smaller fields than `least`, to
-/// rims_form. Without a comma behind it.
+/// A form of `Stencil`, or `WithBoundaryContribution`, that leaves rims, and all cells of smaller fields than
+/// `least`, to rims_form. Without a comma behind it.
 [[nodiscard]] std::string with_rims(std::string form, const plan::Rims& rims,
                                     const std::array<int, 2>& least);
 /// The form of rims, with its comma.

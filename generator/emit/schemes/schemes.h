@@ -29,9 +29,9 @@ struct SchemeText {
 [[nodiscard]] SchemeText text_of(const plan::Lowrank2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Passes2d&, const Kernel& kernel);
 
-/// `struct Held`, the Stencil of a 3D kernel on tensor cores whose constant faces add to results; `scale` is
-/// what sums are multiplied with.
-[[nodiscard]] std::string held_volume_struct(const plan::AddedByConstants& added, double scale);
+/// `struct WithBoundaryContribution`, the Stencil of a 3D kernel on tensor cores whose constant faces add to
+/// results; `scale` is what sums are multiplied with.
+[[nodiscard]] std::string held_volume_struct(const plan::BoundaryContribution& added, double scale);
 
 /// `struct Stencil` alone of time steps.
 [[nodiscard]] std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel);

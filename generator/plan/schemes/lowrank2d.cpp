@@ -127,7 +127,7 @@ struct KeptReach {
 KeptReach find_kept_reach(const Problem& problem, int axis, int list_reach, double tolerated) {
   const int all = std::max(problem.op.reach_low[axis], problem.op.reach_high[axis]);
   for (int reach = list_reach; reach < all; ++reach) {
-    const double taken = taken_from_beyond(problem.spec, problem.op, axis, reach, tolerated);
+    const double taken = truncation_beyond(problem.spec, problem.op, axis, reach, tolerated);
     if (taken <= tolerated) return {reach, taken};
   }
   return {all, 0};

@@ -24,7 +24,7 @@ struct Lowrank2d {
   int estimated_registers = 0;
   int shared_bytes = 0;
   std::optional<Stepping2d> single_step;  ///< of more steps, for what is left of a number of them
-  AddedByConstants added;                 ///< to results, whose steps are composed beside faces of 0
+  BoundaryContribution added;             ///< to results, whose steps are composed beside faces of 0
   Rims rims{};                 ///< cells at other faces that do not commute: steps are taken one by one
   std::array<int, 2> least{};  ///< rows and columns of a field; of a smaller one all cells are such
   std::optional<RimTiles> rim_steps;  ///< what takes them, where there may be any

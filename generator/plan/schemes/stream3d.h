@@ -33,7 +33,7 @@ struct Stream3d {
   static bool takes(const Problem& problem, const Contraction& contraction);
   static Offer<Stream3d> plan(const Problem& problem, const Contraction& contraction);
   /// Takes shared memory for what constants beyond faces add. Else the objection.
-  std::string hold(const AddedByConstants& added);
+  std::string hold(const BoundaryContribution& added);
   bool operator==(const Stream3d&) const = default;
 };
 

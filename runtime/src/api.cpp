@@ -82,7 +82,7 @@ spider::SweepArguments make_arguments(const spider_field& in, const spider_field
 }
 
 /// What a sweep is given: `previous`, `further` and `scalars` are null where the kernel takes none.
-struct Given {
+struct SweepFields {
   const spider_field* in = nullptr;
   const spider_field* out = nullptr;
   const spider_field* previous = nullptr;
@@ -97,7 +97,7 @@ bool writes_before(const spider_kernel& kernel) {
 }
 
 /// The fields that the kernel takes beside input and output, given or not.
-std::vector<spider::OtherField> other_fields(const spider_kernel& kernel, const Given& given) {
+std::vector<spider::OtherField> other_fields(const spider_kernel& kernel, const SweepFields& given) {
   const spider_kernel_info& info = kernel.info;
   std::vector<spider::OtherField> others;
   if (info.previous != nullptr) {
@@ -112,7 +112,7 @@ std::vector<spider::OtherField> other_fields(const spider_kernel& kernel, const 
 }
 
 /// Whether a sweep of several steps can write the step before the last one where it is told to.
-Outcome check_out_previous(const spider_kernel& kernel, const Given& given, const spider_part& part,
+Outcome check_out_previous(const spider_kernel& kernel, const SweepFields& given, const spider_part& part,
                            std::int32_t steps) {
   const std::string text = "out_previous, for the step before the last one";
   if (given.out_previous == nullptr) {
@@ -139,7 +139,7 @@ Outcome check_out_previous(const spider_kernel& kernel, const Given& given, cons
 }
 
 /// Whether the kernel is given all that sweeps of so many steps take, and nothing else.
-Outcome check_given(const spider_kernel& kernel, const Given& given, const spider_part& part,
+Outcome check_given(const spider_kernel& kernel, const SweepFields& given, const spider_part& part,
                     std::int32_t steps) {
   const spider_kernel_info& info = kernel.info;
   const std::string name = "the kernel " + std::string(info.name);
@@ -187,7 +187,7 @@ Outcome check_short_form(const spider_kernel* kernel) {
 }
 
 /// Whether the back end can reach all fields.
-Outcome check_memory(const spider_kernel& kernel, const Given& given) {
+Outcome check_memory(const spider_kernel& kernel, const SweepFields& given) {
   const auto check = [](const spider_field& field, const char* name) {
     return spider::backend::check_memory(field.data, name);
   };
@@ -202,7 +202,7 @@ Outcome check_memory(const spider_kernel& kernel, const Given& given) {
 
 /// What an update takes in a sweep of so many steps, into the arguments. Do the rows of all its fields start
 /// on 16 bytes?
-bool add_update(const spider_kernel& kernel, const Given& given, const spider::PlacedFields& placed,
+bool add_update(const spider_kernel& kernel, const SweepFields& given, const spider::PlacedFields& placed,
                 const spider_part& part, std::int32_t steps, spider::UpdateArguments& arguments) {
   constexpr std::int64_t vector_bytes = 16;
   bool aligned = true;
@@ -270,7 +270,7 @@ struct ReadySweep {
 
 /// Of `steps` time steps, of which the kernel has a form; the fields are a part of a whole, or `part` is
 /// null. Kernel and fields are checked already.
-ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spider::Box& box,
+ReadySweep make_ready(const spider_kernel& kernel, const SweepFields& given, const spider::Box& box,
                       const spider_part* part, const spider::backend::Residencies& residencies,
                       std::int32_t steps) {
   const spider_part place = part == nullptr ? spider::whole_part(*given.in) : *part;
@@ -311,7 +311,7 @@ ReadySweep make_ready(const spider_kernel& kernel, const Given& given, const spi
 
 /// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for
 /// the kernel's. The fields are a part of a whole, or `part` is null.
-Outcome apply(const spider_kernel* kernel, const Given& given, const spider::Box* box,
+Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spider::Box* box,
               const spider_part* part, std::int32_t steps, void* stream) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
@@ -381,7 +381,7 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
   return {};
 }
 
-Given given_by(const spider_sweep& sweep) {
+SweepFields given_by(const spider_sweep& sweep) {
   return {sweep.in,     sweep.out,     sweep.previous,
           sweep.fields, sweep.scalars, sweep.size == spider::first_sweep_size ? nullptr : sweep.out_previous};
 }
@@ -396,8 +396,8 @@ Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t
 }
 
 /// Is a further field the memory of an output, and would change from step to step?
-Outcome check_steps_in_place(const spider_kernel& kernel, const std::vector<Given>& turns) {
-  for (const Given& turn : turns) {
+Outcome check_steps_in_place(const spider_kernel& kernel, const std::vector<SweepFields>& turns) {
+  for (const SweepFields& turn : turns) {
     for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
       if (!spider::is_in_place(*turn.out, *turn.further[i])) continue;
       return {SPIDER_ERROR_OVERLAP, "the field " + std::string(kernel.info.field_names[i]) +
@@ -407,7 +407,7 @@ Outcome check_steps_in_place(const spider_kernel& kernel, const std::vector<Give
   return {};
 }
 
-Outcome iterate(const spider_kernel* kernel, const Given& given, std::int64_t steps, void* stream,
+Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int64_t steps, void* stream,
                 const spider_field** result) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
@@ -423,12 +423,12 @@ Outcome iterate(const spider_kernel* kernel, const Given& given, std::int64_t st
   // All turns must be fit before the first sweep overwrites anything.
   if (Outcome fit = check_given(*kernel, given, spider::whole_part(*given.in), most); fit.status != SPIDER_OK)
     return fit;
-  std::vector<Given> turns = spider::rotate(given);
-  for (const Given& turn : turns) {
+  std::vector<SweepFields> turns = spider::rotate(given);
+  for (const SweepFields& turn : turns) {
     if (Outcome fit = check_given(*kernel, turn, spider::whole_part(*turn.in), most); fit.status != SPIDER_OK)
       return fit;
     if (!in_pairs || most == 1) continue;
-    for (const Given& single : spider::rotate_in_place(turn)) {
+    for (const SweepFields& single : spider::rotate_in_place(turn)) {
       if (Outcome fit = check_given(*kernel, single, spider::whole_part(*single.in), 1);
           fit.status != SPIDER_OK)
         return fit;
@@ -452,7 +452,7 @@ Outcome iterate(const spider_kernel* kernel, const Given& given, std::int64_t st
         done = 0;
       }
       std::vector<ReadySweep> ready;
-      for (const Given& turn : turns)
+      for (const SweepFields& turn : turns)
         ready.push_back(
             make_ready(*kernel, turn, whole_interior(*turn.in), nullptr, residencies, sweeps.steps));
       for (std::int64_t i = 0; i < sweeps.count; ++i, ++done) {
@@ -503,7 +503,7 @@ Outcome spider::check_kernel(const spider_kernel* kernel) {
 Outcome spider::check_run(const spider_kernel* kernel, const spider_sweep* sweep) {
   if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
   if (sweep->in == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
-  const Given given = given_by(*sweep);
+  const SweepFields given = given_by(*sweep);
   const std::int32_t steps = writes_before(*kernel) && given.out_previous == nullptr ? 1 : kernel->info.steps;
   return check_given(*kernel, given, sweep->part == nullptr ? whole_part(*sweep->in) : *sweep->part, steps);
 }

@@ -36,8 +36,6 @@ std::string weights_text(const Scheme& scheme, const spec::StencilSpec& spec) {
 }  // namespace
 
 SchemeText text_of(const plan::Stepping3d& scheme, const Kernel& kernel) {
-  constexpr int most_single_rows = 4;
-  constexpr int single_warps = 8;
   const spec::StencilSpec& spec = kernel.spec;
   const std::vector<plan::CoreTap>& taps = kernel.plan.contraction.taps;
   const plan::TapRange planes = plan::range_of(taps, &plan::CoreTap::step);
@@ -77,8 +75,9 @@ SchemeText text_of(const plan::Stepping3d& scheme, const Kernel& kernel) {
   bindings["plane_rules"] = zero_rules_text(spec, spec::axis_z);
   bindings["row_rules"] = zero_rules_text(spec, spec::axis_y);
   bindings["column_rules"] = zero_rules_text(spec, spec::axis_x);
-  set("single_rows", std::min(most_single_rows, scheme.rows));
-  set("single_warps", single_warps);
+  set("single_rows", scheme.single.rows);
+  set("single_warps", Scheme::single_warps);
+  set("single_blocks", scheme.single.blocks_per_multiprocessor);
   return {render_part("stepping3d.cu.in", bindings),
           {"spider::stepping3d_form<Stencil>(),", "spider::stepping3d_form<SingleStep>(),"}};
 }

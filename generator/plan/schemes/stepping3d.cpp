@@ -38,6 +38,13 @@ int weights_of_all_sums(const spec::StencilSpec& spec, const Stepping3d& scheme)
   return static_cast<int>(spec.sums.size()) * (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1);
 }
 
+/// Does the kernel add planes near faces along z with weights of their own, of memory?
+bool adds_images(const spec::StencilSpec& spec, const Stepping3d& scheme) {
+  return !preserves_symmetry(spec) && is_closed_axis(spec, spec::axis_z) &&
+         (scheme.radius[spec::axis_z] > 1 ||
+          spec.boundary[spec::axis_z].low.rule == spec::BoundaryRule::mirror);
+}
+
 /// As the kernel's header lays shared memory out.
 int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   const auto& [rz, ry, rx] = scheme.radius;
@@ -46,10 +53,8 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const int inputs = scheme.ahead + 1 + (spec.previous ? 2 * rz + 1 : 0);
   const int levels = spec.previous ? (scheme.steps - 2) * (2 * rz + 3) + rz + 2 : 2 * (scheme.steps - 1);
   const int planes = inputs * spec::element_bytes(spec.storage) + levels * of_number;
-  const spec::Face& low = spec.boundary[spec::axis_z].low;
-  const bool adds_images = !preserves_symmetry(spec) && is_closed_axis(spec, spec::axis_z) &&
-                           (rz > 1 || low.rule == spec::BoundaryRule::mirror);
-  const int weights = adds_images ? of_number * scheme.warps() * weights_of_all_sums(spec, scheme) : 0;
+  const int weights =
+      adds_images(spec, scheme) ? of_number * scheme.warps() * weights_of_all_sums(spec, scheme) : 0;
   const bool reads_points = spec.previous || !spec.fields.empty();
   const int places = reads_points ? round_up(word_bytes * (width + scheme.height()), vector_bytes) : 0;
   const int beyond = vector_bytes * 2 * std::max(Stepping3d::columns - 1, rx);
@@ -86,10 +91,28 @@ int update_registers(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   return static_cast<int>(Stepping3d::columns * scheme.rows * (words + update.words)) + of_two_fields;
 }
 
+int estimate_registers(const spec::StencilSpec& spec, const Stepping3d& scheme) {
+  const auto& [rz, ry, rx] = scheme.radius;
+  const bool ends = is_closed_axis(spec, spec::axis_z) || is_closed_axis(spec, spec::axis_y) ||
+                    is_closed_axis(spec, spec::axis_x);
+  const auto sums = static_cast<int>(spec.sums.size());
+  const int of_numbers = Stepping3d::columns * (sums * 2 * rz * scheme.rows + sums * 2 * ry + 2) + 2 * rx +
+                         (scheme.form == Form::even ? even_registers : 0);
+  return of_numbers * number_bytes(spec.storage) / word_bytes + base_registers + (ends ? face_registers : 0) +
+         update_registers(spec, scheme);
+}
+
+/// That a multiprocessor holds, by registers and shared memory.
+int count_blocks(const Stepping3d& scheme) {
+  const int threads = threads_per_warp * round_up(scheme.warps(), warps_of_allocation);
+  const int registers = round_up(scheme.estimated_registers, register_unit);
+  return std::min(registers_per_multiprocessor / (registers * threads),
+                  shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block));
+}
+
 /// With as many blocks as a multiprocessor holds; false where it holds none.
 bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
-  const auto& [rz, ry, rx] = scheme.radius;
-  if (scheme.warps() > most_warps || scheme.height() <= 2 * scheme.steps * ry ||
+  if (scheme.warps() > most_warps || scheme.height() <= 2 * scheme.steps * scheme.radius[spec::axis_y] ||
       width <= 2 * overlap_columns(scheme))
     return false;
   const int dense = weights_of_all_sums(spec, scheme) * Stepping3d::columns * scheme.rows;
@@ -97,22 +120,24 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
   scheme.ahead = 4;
   while (scheme.ahead > 2 && count_shared_bytes(spec, scheme) > most_block_shared_bytes) --scheme.ahead;
   scheme.shared_bytes = count_shared_bytes(spec, scheme);
-  const bool ends = is_closed_axis(spec, spec::axis_z) || is_closed_axis(spec, spec::axis_y) ||
-                    is_closed_axis(spec, spec::axis_x);
-  const auto sums = static_cast<int>(spec.sums.size());
-  const int of_numbers = Stepping3d::columns * (sums * 2 * rz * scheme.rows + sums * 2 * ry + 2) + 2 * rx +
-                         (scheme.form == Form::even ? even_registers : 0);
-  scheme.estimated_registers = of_numbers * number_bytes(spec.storage) / word_bytes + base_registers +
-                               (ends ? face_registers : 0) + update_registers(spec, scheme);
-  const int threads = threads_per_warp * round_up(scheme.warps(), warps_of_allocation);
-  const int registers = round_up(scheme.estimated_registers, register_unit);
+  scheme.estimated_registers = estimate_registers(spec, scheme);
   if (scheme.estimated_registers > largest_register_count || scheme.shared_bytes > most_block_shared_bytes)
     return false;
   scheme.blocks_per_multiprocessor =
-      std::min({registers_per_multiprocessor / (registers * threads),
-                shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block), most_blocks,
-                2 * most_warps / scheme.warps()});
+      std::min({count_blocks(scheme), most_blocks, 2 * most_warps / scheme.warps()});
   return scheme.blocks_per_multiprocessor > 0;
+}
+
+/// Rows and blocks of the kernel that takes single steps, of the planes ahead that the scheme has.
+Stepping3d::Single plan_single(const spec::StencilSpec& spec, Stepping3d scheme) {
+  constexpr int most_rows_of_single = 4;
+  constexpr int most_blocks_of_single = 2;
+  scheme.steps = 1;
+  scheme.warps_down = Stepping3d::single_warps;
+  scheme.rows = std::min(most_rows_of_single, scheme.rows);
+  scheme.shared_bytes = count_shared_bytes(spec, scheme);
+  scheme.estimated_registers = estimate_registers(spec, scheme);
+  return {scheme.rows, std::clamp(count_blocks(scheme), 1, most_blocks_of_single)};
 }
 
 /// Clocks of a multiprocessor for a plane of all of its blocks, the larger of what is issued and what shared
@@ -203,6 +228,7 @@ Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*
     const int place = (plane * (2 * ry + 1) + dy + ry) * (2 * rx + 1) + dx + rx;
     scheme.weights[static_cast<std::size_t>(place)] = as_number(problem.spec.storage, tap.packed);
   }
+  scheme.single = plan_single(problem.spec, scheme);
   if (!problem.spec.update) scheme.last = drift_of_steps(problem.spec.storage, problem.weights, scheme.steps);
   return {scheme, choice->microseconds, ""};
 }

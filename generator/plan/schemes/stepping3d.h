@@ -15,6 +15,14 @@ struct Stepping3d {
   static constexpr bool advances_steps = true;
   static constexpr int columns = 4;  ///< of a lane
 
+  static constexpr int single_warps = 8;  ///< of the kernel that takes single steps, one below the other
+  /// Of the kernel that takes single steps.
+  struct Single {
+    int rows = 1;  ///< of a lane
+    int blocks_per_multiprocessor = 1;
+    bool operator==(const Single&) const = default;
+  };
+
   /// How planes are added to sums: PlaneForm of the kernel's header.
   enum class Form { taps, even };
 
@@ -23,6 +31,7 @@ struct Stepping3d {
   int rows = 1;        ///< of a lane
   int ahead = 2;       ///< planes requested ahead
   int blocks_per_multiprocessor = 1;
+  Single single;
   int radius[3] = {1, 0, 0};  ///< along z (at least 1), y, x
   Form form = Form::taps;
   double last = 1;  ///< what results are multiplied with, so that all weights sum to what the spec's do

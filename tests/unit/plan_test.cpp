@@ -1473,6 +1473,43 @@ TEST(Steps, TilesOf3dHaveOutputsAndRoom) {
   EXPECT_EQ(std::get<Stepping3d>(plan_of_steps(uneven).scheme).form, Stepping3d::Form::taps);
 }
 
+/// Taps of radius 2 along all axes, which compilers have few registers for.
+spec::StencilSpec long_star(int steps, spec::Storage storage, spec::BoundaryRule rule) {
+  spec::StencilSpec stencil = steps_in(3, steps);
+  stencil.storage = storage;
+  for (int axis = 0; axis < 3; ++axis) {
+    for (const int distance : {-2, 2}) {
+      spec::Offset at{};
+      at[axis] = distance;
+      stencil.taps.push_back({at, 0.02, {}});
+    }
+    stencil.boundary[axis].low.rule = stencil.boundary[axis].high.rule = rule;
+  }
+  return stencil;
+}
+
+TEST(Steps, SingleStepsOf3dHaveTheRegistersThatTheyTake) {
+  const auto blocks = [](const spec::StencilSpec& stencil) {
+    return choose_stepping3d(stencil, *stencil.steps).value().scheme.single.blocks_per_multiprocessor;
+  };
+  EXPECT_EQ(blocks(steps_in(3, 3, true)), 2);
+  EXPECT_EQ(blocks(long_star(2, spec::Storage::f16, spec::BoundaryRule::halo)), 2);
+  // Two blocks of 256 threads leave 128 registers: nvcc 13.0 had stack frames of 264 to 568 bytes.
+  EXPECT_EQ(blocks(long_star(2, spec::Storage::f32, spec::BoundaryRule::mirror)), 1);
+  EXPECT_EQ(blocks(long_star(2, spec::Storage::bf16, spec::BoundaryRule::mirror)), 1);
+  EXPECT_EQ(blocks(long_star(2, spec::Storage::f64, spec::BoundaryRule::halo)), 1);
+}
+
+TEST(Steps, RowsIn3dLeaveRegistersToHalvesAndToFacesThatAreWeighed) {
+  const auto rows = [](spec::Storage storage, spec::BoundaryRule rule) {
+    return choose_stepping3d(long_star(2, storage, rule), 2).value().scheme.rows;
+  };
+  // The most of which nvcc 13.0 has no stack frame for sm_90.
+  EXPECT_LE(rows(spec::Storage::f32, spec::BoundaryRule::mirror), 10);
+  EXPECT_LE(rows(spec::Storage::f16, spec::BoundaryRule::halo), 9);
+  EXPECT_LE(rows(spec::Storage::bf16, spec::BoundaryRule::mirror), 8);
+}
+
 TEST(Steps, Levels3dTakeTheUnitWhereNeighboursHaveOneWeight) {
   spec::StencilSpec star = steps_in(3, 4);
   const auto levels = std::get<Levels3d>(plan_of_steps(star).scheme);

@@ -23,6 +23,8 @@ constexpr int base_registers = 36;
 constexpr int more_registers_of_doubles = 24;  // nvcc spills from 10 rows of a star on, of a box from 9
 constexpr int face_registers = 10;
 constexpr int even_registers = 10;
+constexpr int half_registers = 32;    // of several steps: planes of numbers, too, and rows that are moved
+constexpr int weight_registers = 16;  // near faces that weigh planes, of each that taps reach above the first
 constexpr int warps_of_allocation = 4;  // a block's registers are given to so many warps at once
 constexpr int register_unit = 8;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
@@ -99,7 +101,8 @@ int estimate_registers(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const int of_numbers = Stepping3d::columns * (sums * 2 * rz * scheme.rows + sums * 2 * ry + 2) + 2 * rx +
                          (scheme.form == Form::even ? even_registers : 0);
   return of_numbers * number_bytes(spec.storage) / word_bytes + base_registers + (ends ? face_registers : 0) +
-         update_registers(spec, scheme);
+         (spec::is_half(spec.storage) && scheme.steps > 1 ? half_registers : 0) +
+         (adds_images(spec, scheme) ? weight_registers * (rz - 1) : 0) + update_registers(spec, scheme);
 }
 
 /// That a multiprocessor holds, by registers and shared memory.
@@ -108,6 +111,18 @@ int count_blocks(const Stepping3d& scheme) {
   const int registers = round_up(scheme.estimated_registers, register_unit);
   return std::min(registers_per_multiprocessor / (registers * threads),
                   shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block));
+}
+
+/// Rows and blocks of the kernel that takes single steps, of the planes ahead that the scheme has.
+Stepping3d::Single plan_single(const spec::StencilSpec& spec, Stepping3d scheme) {
+  constexpr int most_rows_of_single = 4;
+  constexpr int most_blocks_of_single = 2;
+  scheme.steps = 1;
+  scheme.warps_down = Stepping3d::single_warps;
+  scheme.rows = std::min(most_rows_of_single, scheme.rows);
+  scheme.shared_bytes = count_shared_bytes(spec, scheme);
+  scheme.estimated_registers = estimate_registers(spec, scheme);
+  return {scheme.rows, std::clamp(count_blocks(scheme), 1, most_blocks_of_single)};
 }
 
 /// With as many blocks as a multiprocessor holds; false where it holds none.
@@ -125,19 +140,8 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
     return false;
   scheme.blocks_per_multiprocessor =
       std::min({count_blocks(scheme), most_blocks, 2 * most_warps / scheme.warps()});
+  scheme.single = plan_single(spec, scheme);
   return scheme.blocks_per_multiprocessor > 0;
-}
-
-/// Rows and blocks of the kernel that takes single steps, of the planes ahead that the scheme has.
-Stepping3d::Single plan_single(const spec::StencilSpec& spec, Stepping3d scheme) {
-  constexpr int most_rows_of_single = 4;
-  constexpr int most_blocks_of_single = 2;
-  scheme.steps = 1;
-  scheme.warps_down = Stepping3d::single_warps;
-  scheme.rows = std::min(most_rows_of_single, scheme.rows);
-  scheme.shared_bytes = count_shared_bytes(spec, scheme);
-  scheme.estimated_registers = estimate_registers(spec, scheme);
-  return {scheme.rows, std::clamp(count_blocks(scheme), 1, most_blocks_of_single)};
 }
 
 /// Clocks of a multiprocessor for a plane of all of its blocks, the larger of what is issued and what shared
@@ -228,7 +232,6 @@ Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*
     const int place = (plane * (2 * ry + 1) + dy + ry) * (2 * rx + 1) + dx + rx;
     scheme.weights[static_cast<std::size_t>(place)] = as_number(problem.spec.storage, tap.packed);
   }
-  scheme.single = plan_single(problem.spec, scheme);
   if (!problem.spec.update) scheme.last = drift_of_steps(problem.spec.storage, problem.weights, scheme.steps);
   return {scheme, choice->microseconds, ""};
 }

@@ -1500,6 +1500,22 @@ TEST(Steps, SingleStepsOf3dHaveTheRegistersThatTheyTake) {
   EXPECT_EQ(blocks(long_star(2, spec::Storage::f64, spec::BoundaryRule::halo)), 1);
 }
 
+TEST(Steps, SingleStepsOf3dHaveFewerRowsWhereSharedMemoryIsShort) {
+  spec::StencilSpec stencil = steps_in(3, 3);
+  stencil.storage = spec::Storage::f64;
+  stencil.taps.clear();
+  for (const spec::Offset& at : {spec::Offset{}, spec::Offset{-2, 0, 0}, spec::Offset{2, 0, 0},
+                                 spec::Offset{0, 1, 0}, spec::Offset{0, 0, 2}})
+    stencil.taps.push_back({at, 0.1, {}});
+  stencil.update = updated_box(spec::Storage::f64).update;
+  stencil.previous = spec::FurtherField{"u_old", spec::Storage::f64};
+  // Seven planes of 32 rows and 2 beside them are 238 KiB of 227.
+  const Stepping3d scheme = choose_stepping3d(stencil, 3).value().scheme;
+  EXPECT_GE(scheme.rows, 4);
+  EXPECT_EQ(scheme.ahead, 4);
+  EXPECT_EQ(scheme.single.rows, 3);
+}
+
 TEST(Steps, RowsIn3dLeaveRegistersToHalvesAndToFacesThatAreWeighed) {
   const auto rows = [](spec::Storage storage, spec::BoundaryRule rule) {
     return choose_stepping3d(long_star(2, storage, rule), 2).value().scheme.rows;

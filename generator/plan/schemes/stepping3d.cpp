@@ -120,6 +120,7 @@ Stepping3d::Single plan_single(const spec::StencilSpec& spec, Stepping3d scheme)
   scheme.steps = 1;
   scheme.warps_down = Stepping3d::single_warps;
   scheme.rows = std::min(most_rows_of_single, scheme.rows);
+  while (scheme.rows > 1 && count_shared_bytes(spec, scheme) > most_block_shared_bytes) --scheme.rows;
   scheme.shared_bytes = count_shared_bytes(spec, scheme);
   scheme.estimated_registers = estimate_registers(spec, scheme);
   return {scheme.rows, std::clamp(count_blocks(scheme), 1, most_blocks_of_single)};

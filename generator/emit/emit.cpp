@@ -49,8 +49,8 @@ std::string tap_rows_text(const plan::KernelPlan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.tap_rows.size(); ++i) {
     const plan::TapRow& row = plan.tap_rows[i];
-    const bool is_mirror_rule = plan.op.steps == 1 || i % rows_per_line == 0;
-    if (i > 0) text += is_mirror_rule ? "\n" : " ";
+    const bool begins_line = plan.op.steps == 1 || i % rows_per_line == 0;
+    if (i > 0) text += begins_line ? "\n" : " ";
     text += fmt::format("{{{}, {}, {}, {}}},", row.dz, row.dy, row.low, row.high);
   }
   return text;

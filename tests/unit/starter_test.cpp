@@ -12,7 +12,7 @@ namespace spidergen::cli {
 namespace {
 
 TEST(StarterSpec, GeneratesAsItIs) {
-  const GenerateResult result = generate({"folder/heat.yaml", starter_spec("heat")}, {}, {{}, {}, {"sm_80"}});
+  const GenerateResult result = generate({"folder/heat.yaml", starter_spec("heat")}, {}, {}, {"sm_80"});
   for (const diag::Diagnostic& diagnostic : result.diagnostics.items) ADD_FAILURE() << to_string(diagnostic);
   ASSERT_EQ(result.files.size(), 2U);
   EXPECT_EQ(result.files.front().name, "heat.cu");
@@ -26,16 +26,16 @@ TEST(StarterSpec, IsCalledByItsNameEverywhere) {
 }
 
 TEST(StarterSpec, HasParametersToOverride) {
-  EXPECT_FALSE(generate({"heat.yaml", starter_spec("heat")}, {{"alpha", "0.1"}}, {{}, {}, {"sm_80"}})
+  EXPECT_FALSE(generate({"heat.yaml", starter_spec("heat")}, {{"alpha", "0.1"}}, {}, {"sm_80"})
                    .diagnostics.has_errors());
 }
 
 // What includes the header is not compiled again.
 TEST(GeneratedFiles, KeepTheHeaderWhereACommentChanges) {
   const std::string spec = starter_spec("heat");
-  const std::vector<emit::EmittedFile> before = generate({"heat.yaml", spec}, {}, {{}, {}, {"sm_80"}}).files;
+  const std::vector<emit::EmittedFile> before = generate({"heat.yaml", spec}, {}, {}, {"sm_80"}).files;
   const std::vector<emit::EmittedFile> after =
-      generate({"heat.yaml", spec + "\n# A comment.\n"}, {}, {{}, {}, {"sm_80"}}).files;
+      generate({"heat.yaml", spec + "\n# A comment.\n"}, {}, {}, {"sm_80"}).files;
   ASSERT_EQ(before.size(), 2U);
   ASSERT_EQ(after.size(), 2U);
   EXPECT_NE(before.front().text, after.front().text) << "the hash of the spec";

@@ -20,7 +20,7 @@ std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
   return divide_up(number, multiple) * multiple;
 }
 
-bool folds(FaceRule rule) {
+bool is_mirror_rule(FaceRule rule) {
   return rule == FaceRule::reflect || rule == FaceRule::mirror || rule == FaceRule::antisymmetric;
 }
 
@@ -30,7 +30,7 @@ HaloWidth look(const spider_kernel& kernel, int axis) {
   const std::int64_t low = kernel.info.reach_low[axis];
   const std::int64_t high = kernel.info.reach_high[axis];
   const std::int64_t far = std::max(low, high);
-  const bool turns = folds(kernel.faces[axis][0].rule) || folds(kernel.faces[axis][1].rule);
+  const bool turns = is_mirror_rule(kernel.faces[axis][0].rule) || is_mirror_rule(kernel.faces[axis][1].rule);
   return turns ? HaloWidth{far, far} : HaloWidth{low, high};
 }
 

@@ -1230,9 +1230,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           using Plane = decltype(kind);
           const auto finish = [&](int i, Outputs& outputs) SPIDER_INLINED { finish_row(kind, i, outputs); };
           if (at_face) {
-            if constexpr (adds_images)
+            if constexpr (adds_images) {
               add_plane_with_images(w, keep_rows(Rows<Plane, maps_rows>{plane, first}, kept), z, sums,
                                     finish);
+            }
           } else if (maps_rows && (choices.warp & reads_mapped) != 0) {
             if constexpr (maps_rows)
               add_plane(keep_rows(Rows<Plane, true>{plane, first}, kept), sums, finish);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check_compilers.sh SOURCE BUILD: the runtime, host kernels and a program with every g++ and clang++ that is installed, with
-# warnings as errors. The program compares sweeps with plain loops.
+# check_compilers.sh SOURCE BUILD [all]: the runtime, host kernels and a program with g++ and clang++, or with all versions of
+# them that are installed, with warnings as errors. The program compares sweeps with plain loops.
 set -euo pipefail
 source=$1 build=$2
 runtime=$source/runtime
@@ -11,7 +11,9 @@ for folder in "$runtime"/{include,device,src,.,host} "$source"/{generated,tests/
 sources=("$runtime"/src/{api,fields,points,tiling}.cpp "$runtime"/host/*.cpp "$source"/tests/host/{host_bench,plain_loops}.cpp)
 
 tried=()
-for compiler in g++ g++-{10,11,12,13,14} clang++ clang++-{13,14,15,16,17,18,19}; do
+compilers=(g++ clang++)
+[[ ${3:-} == all ]] && compilers+=(g++-{10,11,12,13,14} clang++-{13,14,15,16,17,18,19})
+for compiler in "${compilers[@]}"; do
   command -v "$compiler" > "$build/path" || continue
   path=$(realpath "$(cat "$build/path")")
   [[ " ${tried[*]} " == *" $path "* ]] && continue  # by another name

@@ -227,7 +227,7 @@ def variants(place: Place) -> None:
     place.run(place.block("tests/benchmarks/README.md", "variants"), place.on_gpu(*GPU))
     check_evaluation(place)
     if not place.arguments.gpu:
-        place.expect_stand_in(r"^spider-bench .*--library sparse_none=.*--library windows=.*--kernels box2d_r\[12\]")
+        place.expect_stand_in(r"^spider-bench .*--library cuda=.*--library tensor=.*--kernels box2d_r\[1237\]_f32")
 
 
 def check_evaluation(place: Place) -> None:

@@ -213,12 +213,14 @@ def refusals(library: spider.Library) -> None:
     refuse(OverflowError, "the array's shape: ", kernel.apply, OnHost(good, shape=(2**64 + 4, 8)), good.copy())
     refuse(OverflowError, "the extents: ", library.field, kernel, 2**64 + 4, 8)
     refuse(spider.Error, "extent 1099511627776 on axis y", library.field, kernel, 2**40, 2**40)
-    refuse(spider.Error, "extent 0 on axis x", library.field, kernel, 4, 0)
+    refuse(spider.Error, "extent -1 on axis x", library.field, kernel, 4, -1)
     refuse(OverflowError, "the field's bytes: ", library.field, library.kernel("relax3d"), 2**30, 2**30, 2**30)
     refuse(TypeError, "integer", kernel.iterate, good, good.copy(), 1.5)
     refuse(TypeError, "integer", kernel.apply_box, good, good.copy(), (0, 0.5), (1, 1))
     refuse(TypeError, "integer", library.field, kernel, 4.5, 8)
     assert kernel.iterate(good, good.copy(), np.int64(0)) is good
+    empty = library.field(kernel, 4, 0)  # as an array without elements
+    assert kernel.apply(empty, library.field(kernel, 4, 0)).download().shape == (4, 0)
     refuse(AttributeError, "no function absent_kernel", library.kernel, "absent")
     refuse(OSError, "", spider.load, "/nowhere/libkernels.so")
     refuse(spider.Error, "holds no spider runtime", spider.load, "libm.so.6")

@@ -180,6 +180,12 @@ LayoutOutcome make_layout(const spider_kernel& kernel, const Extents& whole, con
   spider_field all{nullptr, {whole[0], whole[1], whole[2]}, {0, 0}};
   result.outcome = check_extents(kernel, all, "the whole");
   if (result.outcome.status != SPIDER_OK) return result;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (whole[axis] > 0) continue;
+    result.outcome = {SPIDER_ERROR_EXTENT, std::string("the whole has extent 0 on axis ") + axis_names[axis] +
+                                               "; ranks divide at least one cell"};
+    return result;
+  }
   for (int axis = 2; axis >= 0; --axis) {
     const auto i = static_cast<std::size_t>(axis);
     layout.parts[axis] = parts[i];

@@ -265,7 +265,7 @@ def kept_halos(library: spider.Library) -> None:
         assert field.halo == ((0, 0),) * len(extents) and field.strides[-2] == 128
     assert library.field(library.kernel("shift"), 4, 8).halo == ((1, 0), (64, 0))
     refuse(ValueError, "2 axes, not 3", library.kernel("shift").halo, 1, 4, 8)
-    refuse(spider.Error, "extent 0 on axis y", library.kernel("shift").halo, 0, 8)
+    refuse(spider.Error, "extent -1 on axis y", library.kernel("shift").halo, -1, 8)
 
 
 def odd_arrays(library: spider.Library) -> None:
@@ -291,8 +291,8 @@ def odd_arrays(library: spider.Library) -> None:
         assert (library.field(tilt, 4, 8).upload(values).download() == values).all()
     refuse(ValueError, "x has to be contiguous", tilt.apply, np.zeros((4, 8), np.complex64).real, out)
     refuse(ValueError, "2 dimensions, the array 0", tilt.apply, np.float32(1) + np.zeros(()), out)
-    refuse(spider.Error, "extent 0", tilt.apply, np.zeros((0, 8), np.float32), np.zeros((0, 8), np.float32))
-    refuse(spider.Error, "extent 0", down.apply, np.zeros((4, 0), np.float32), np.zeros((4, 0), np.float32))
+    assert tilt.apply(np.zeros((0, 8), np.float32), np.zeros((0, 8), np.float32)).shape == (0, 8)
+    assert down.apply(np.zeros((4, 0), np.float32), np.zeros((4, 0), np.float32)).shape == (4, 0)
     refuse(spider.Error, "from row to row", tilt.apply, np.broadcast_to(good[0], (4, 8)), out)
     refuse(spider.Error, "from row to row", tilt.apply, good[::-1], out)
     refuse(ValueError, "x has to be contiguous", tilt.apply, good[:, ::-1], out)

@@ -198,7 +198,7 @@ class Stencil:
             _autograd.mark_written(target.given)
         key = None if repeats else self._places(source.given, results[0].given, given)[1]
         if key is not None and source.on_device and not transposed.reads_around:
-            self._launches[key] = transposed
+            self._keep_launch(key, transposed)
         return tuple(result.given for result in results)
 
     def _transposed(self, array: _arrays.Array, repeats: bool) -> _thin.Transposed | None:
@@ -263,12 +263,15 @@ class Stencil:
         key = self._places(source.given, target.given, given)[1]
         if key is None:
             return
-        if len(self._launches) >= MOST_LAUNCHES:
-            self._launches.clear()
         arrays = [name for name in given if name not in kernel.info.scalars]
         names = [kernel.info.previous, *(name for name, _ in kernel.info.fields)]
         order = [0, 1, *(2 + arrays.index(name) for name in names if name is not None)]
-        self._launches[key] = kernel, kernel._launcher(source.view, target.view, *further.views()), order
+        self._keep_launch(key, (kernel, kernel._launcher(source.view, target.view, *further.views()), order))
+
+    def _keep_launch(self, key: Any, launch: Any) -> None:
+        if len(self._launches) >= MOST_LAUNCHES:
+            self._launches.clear()
+        self._launches[key] = launch
 
     update = __call__
 

@@ -114,17 +114,17 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
   const std::int32_t preferred = tiling.preferred_steps > 0 ? std::min(tiling.preferred_steps, rows) : rows;
   constexpr std::int64_t many_waves = 100;  // in which walks at edges are as long as others
-  const std::int64_t min_extent =
+  const std::int64_t fewest_waves =
       std::max<std::int64_t>(1, cut_rows(grid, tiling, rows, preferred, many_waves).blocks / resident);
 
   const std::int64_t started = divide_up(start_steps, tiling.row_anchor);
   Launch best{};
   std::int64_t best_steps = 0;
-  for (std::int64_t waves = min_extent; waves < min_extent + 3; ++waves) {
+  for (std::int64_t waves = fewest_waves; waves < fewest_waves + 3; ++waves) {
     const Launch launch = fit_rows(grid, tiling, rows, waves, resident);
     const std::int64_t steps_of_wave = launch.grid.strips.inner_rows + tiling.prologue_steps + started;
     const std::int64_t steps = divide_up(launch.blocks, resident) * steps_of_wave;
-    if (waves == min_extent || steps < best_steps) {
+    if (waves == fewest_waves || steps < best_steps) {
       best = launch;
       best_steps = steps;
     }
@@ -165,9 +165,9 @@ Walks choose_walks(const Tiling& tiling, std::int64_t tiles, std::int64_t planes
                    std::int64_t resident) {
   constexpr std::int64_t more_walks = 200;  // than fewest, so that high fields take no longer to cut
   Walks best{};
-  const std::int64_t min_extent = divide_up(planes, longest);
-  const std::int64_t most = std::clamp(planes / least_planes, min_extent, min_extent + more_walks);
-  for (std::int64_t walks = most; walks >= min_extent; --walks) {
+  const std::int64_t fewest_walks = divide_up(planes, longest);
+  const std::int64_t most = std::clamp(planes / least_planes, fewest_walks, fewest_walks + more_walks);
+  for (std::int64_t walks = most; walks >= fewest_walks; --walks) {
     const Walks cut = cut_tiles(tiling, planes, walks, divide_up(tiles * walks, resident));
     if (best.steps == 0 || cut.steps < best.steps) best = cut;
   }
@@ -190,8 +190,8 @@ SharedTiles share_tiles(const Tiling& tiling, std::int64_t abreast, std::int64_t
   if (!tiling.balances_tail) return best;
   std::int64_t best_steps = equal.steps;
   const std::int64_t longest_whole = std::min(planes, longest + longest / 2);
-  const std::int64_t min_extent = divide_up(planes, longest_whole);
-  for (std::int64_t walks = min_extent; walks <= std::min(std::max(min_extent, most_walks), planes);
+  const std::int64_t fewest_walks = divide_up(planes, longest_whole);
+  for (std::int64_t walks = fewest_walks; walks <= std::min(std::max(fewest_walks, most_walks), planes);
        ++walks) {
     const std::int64_t waves = abreast * walks / resident;
     const std::int64_t tiles = waves * resident / walks;

@@ -11,7 +11,7 @@ EVALUATED = re.compile(r"(star|box)2d_r(1|2|3|5|7)$")
 LINES = re.compile(r"box1d_r(1|2|7)$")
 LARGE = "10240x10240"
 
-# Engines that are measured in full: the kernels of generated/, and those that evaluate.sh --variants has for sm_90a alone.
+# Engines that are measured in full: the kernels of generated/, and those of the tag v0.2-evaluation for sm_90a.
 OURS = ("sparse", "warpgroup")
 
 # Labels of evaluate.sh --variants. The steps of the ablation, each with one thing more than that before:

@@ -598,6 +598,27 @@ class FewColumns(Test):
         self.refuse(TypeError, "takes f32", heat, u.astype(np.float64))
         self.refuse(ValueError, "read-only", heat, u, out=np.broadcast_to(np.float32(0), u.shape))
 
+    def test_what_progress_raises_comes_once(self):
+        calls = []
+
+        def stop(done, steps):
+            calls.append(done)
+            raise ValueError("enough")
+
+        self.refuse(ValueError, "enough", host(HEAT).iterate, self.field(700, 3), 5, progress=stop)
+        self.assertEqual(calls, [0, 0])  # refuse() calls twice
+
+    def test_plans_that_differ_are_not_exchanged(self):
+        far = {"stencil": "far", "dimensions": 2, "storage": "f32", "shape": "taps", "steps": "auto", "boundary": "nearest",
+               "coefficients": [{"at": [0, -7], "weight": 0.4}, {"at": [0, 0], "weight": 0.2}, {"at": [0, 7], "weight": 0.4}]}
+        for stencil in (host(far), spider_gen.stencil(HEAT, backend="host", options=("--axes", "xy"))):
+            stencil(self.field(700, 5))
+            self.assertFalse(any(stencil._by_axes.values()))
+
+    def test_out_overlapping_u_is_refused(self):
+        whole = self.field(701, 3)
+        self.refuse(ValueError, "share cells", host(HEAT), whole[:-1], out=whole[1:])
+
     def test_wide_arrays_stay(self):
         heat = host(HEAT)
         heat(self.field(700, 40))

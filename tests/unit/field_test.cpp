@@ -153,6 +153,13 @@ TEST(Field, MovesItsMemory) {
   EXPECT_EQ(third.rows(), 3);
 }
 
+TEST(Field, MayBeEmpty) {
+  Field<float> field(0, 4);
+  field.upload(std::vector<float>{});
+  EXPECT_TRUE(field.download().empty());
+  EXPECT_EQ(field.extents(), (Extents{1, 0, 4}));
+}
+
 TEST(Field, RefusesHostArraysThatDoNotFit) {
   Field<float> field(3, 4, Halo::symmetric(1, 1));
   EXPECT_EQ(status_of([&] { field.upload(counting(11)); }), SPIDER_ERROR_EXTENT);

@@ -297,8 +297,9 @@ class Field {
   void for_each_plane(const void* host, std::int64_t host_stride, const Halo& margin,
                       const Copy& copy) const {
     auto* begin = static_cast<T*>(owned());
-    if (host == nullptr) throw Error(SPIDER_ERROR_NULL, "the host array is null");
     const Extents padded = with_margin(margin);
+    if (padded[0] == 0 || padded[1] == 0 || padded[2] == 0) return;
+    if (host == nullptr) throw Error(SPIDER_ERROR_NULL, "the host array is null");
     if (host_stride == 0) host_stride = padded[2];
     if (host_stride < padded[2]) {
       throw Error(SPIDER_ERROR_STRIDE, "the host rows overlap: their stride is " +

@@ -23,7 +23,7 @@ def place(array: Any) -> tuple[int, tuple[Any, ...]] | None:
         return _place_of_tensor(torch, array)
     cupy = sys.modules.get("cupy")
     if cupy is not None and kind is cupy.ndarray:
-        return array.data.ptr, (array.dtype.char, array.shape, array.strides, kind, array.device.id)
+        return array.data.ptr, (array.dtype.str, array.shape, array.strides, kind, array.device.id)
     return None
 
 

@@ -184,16 +184,20 @@ class Stencil:
         if transposed is None:
             return ()
         target = None if out is None else _arrays.wrap(out, "out", written=True)
-        if target is not None and (target.shape, target.typestr, target.on_device) != (source.shape, source.typestr, source.on_device):
+        others = [_arrays.wrap(value, name) for name, value in given.items() if not _thin.is_number(value)]
+        if not all(array.can_permute for array in others) or (target is not None and not _thin.takes(source, target)):
             return ()
         with source.here(stream):
             try:
                 found = transposed.call(source, given, functools.partial(run, stream=stream))
             except (TypeError, ValueError, NotImplementedError):
                 return ()
+            except _thin.FromProgress as error:
+                raise error.__cause__ from None
             results = [source.new() if target is None or i > 0 else target for i in range(len(found))]
             for result, one in zip(results, found):
                 result.view[...] = one.view
+            _arrays.settle(source, *results, *others)
         if target is not None:
             _autograd.mark_written(target.given)
         key = None if repeats else self._places(source.given, results[0].given, given)[1]
@@ -289,7 +293,7 @@ class Stencil:
         _autograd.keep_dynamo_out()
         source = _arrays.wrap(u)
         results = self._transposed_results(source, out, stream, True, given, functools.partial(
-            Stencil.iterate, steps=steps, progress=progress))
+            Stencil.iterate, steps=steps, progress=_thin.guard(progress)))
         if results:
             return results if len(results) > 1 else results[0]
         library, kernel = self._kernel_for(source)

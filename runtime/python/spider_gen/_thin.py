@@ -8,7 +8,7 @@ import json
 import math
 from typing import Any, Callable, Mapping
 
-from . import _arrays, _generator, _places
+from . import _arrays, _generator, _places, spider
 
 # Below so many columns two transposing copies and the other kernel take less time than the kernel for rows: measured on an H200
 # with 3.6e6 cells of a 5-point stencil, f16 and f32. Kernels of several steps have strips of 768 columns.
@@ -31,20 +31,30 @@ class Transposed:
         if self.reads_around is None:
             kernel = self.stencil._kernel_for(array)[1]
             self.reads_around = any(map(any, (*kernel.halo(*array.shape), *kernel.halo_of_fields(*array.shape))))
-        arrays = {name: value if _is_number(value) else _arrays.wrap(value, name).permuted(self.axes)
+        arrays = {name: value if is_number(value) else _arrays.wrap(value, name).permuted(self.axes)
                   for name, value in given.items()}
         results = run(self.stencil, array, **arrays)
         return tuple(_arrays.wrap(result).permuted(self.axes) for result in (results if isinstance(results, tuple) else (results,)))
 
     def repeat(self, u: Any, out: Any, given: Mapping[str, Any]) -> bool:
         """A sweep of arrays of CuPy or PyTorch that lie as others did in call(), on the current stream."""
-        arrays = {name: value if _is_number(value) else _places.transposed(value, self.axes) for name, value in given.items()}
+        arrays = {name: value if is_number(value) else _places.transposed(value, self.axes) for name, value in given.items()}
         result = self.stencil(_places.transposed(u, self.axes), **arrays)
         _places.assign_transposed(out, result, self.axes)
         return True
 
 
-def _is_number(value: Any) -> bool:
+def takes(source: _arrays.Array, target: _arrays.Array) -> bool:
+    """Is this `out` one that the kernel for the array's own order would take?"""
+    alike = target.can_permute and (target.shape, target.typestr, target.device) == (source.shape, source.typestr, source.device)
+    if not alike or target.on_device != source.on_device:
+        return False
+    _arrays.check_written(target, "out")
+    spans = [spider._Cells.of(array.view).span() for array in (source, target)]
+    return spans[0][1] <= spans[1][0] or spans[1][1] <= spans[0][0]
+
+
+def is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) or getattr(value, "shape", ()) == ()
 
 
@@ -66,11 +76,34 @@ def exchange_axes(shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def spec_in_order(spec: _generator.Spec, axes: tuple[int, ...], columns: int, repeats: bool) -> _generator.Spec | None:
-    """The spec for arrays in this order; None where the stencil has other dimensions, or too many columns for a single sweep.
+    """The spec for arrays in this order. None where the stencil has other dimensions, where it has too many columns for a single
+    sweep, and where the plan for this order differs: it could take other steps, or have another error bound.
     repeats: are there many sweeps for one pair of copies?"""
+    letters = "zyx"[-len(axes):]
+    other = dataclasses.replace(spec, options=(*spec.options, "--axes", "".join(letters[axis] for axis in axes)))
     plan = json.loads(_generator.explain(spec, as_json=True))
     if plan["dimensions"] != len(axes) or (columns >= _FEW_COLUMNS and not repeats and plan["steps"] == 1):
         return None
-    letters = "zyx"[-len(axes):]
-    order = "".join(letters[axis] for axis in axes)
-    return dataclasses.replace(spec, options=(*spec.options, "--axes", order))
+    try:
+        other_plan = json.loads(_generator.explain(other, as_json=True))
+    except _generator.SpecError:  # the spec has an order of its own, or the kernel asked for does not reach as far along this axis
+        return None
+    return other if all(other_plan[key] == plan[key] for key in ("engine", "template", "steps")) else None
+
+
+class FromProgress(Exception):
+    """Carries what a caller's progress function raised, which is no refusal of an array."""
+
+
+def guard(progress: Any) -> Any:
+    """The progress function, whose exceptions come as the cause of FromProgress."""
+    if not callable(progress):
+        return progress
+
+    def report(done: int, steps: int) -> None:
+        try:
+            progress(done, steps)
+        except Exception as error:
+            raise FromProgress from error
+
+    return report

@@ -74,11 +74,9 @@ class CudaCall {
   /// Every call of a forked process fails like this where its parent had used CUDA, whoever called it there.
   static const char* hint(cudaError_t error) {
     if (error != cudaErrorInitializationError) return "";
-    return ". CUDA cannot be used in a process that was forked after its parent had initialised CUDA: start "
-           "the "
-           "process with spawn or forkserver instead (Python: multiprocessing.set_start_method), or fork "
-           "before "
-           "the first use of CUDA";
+    return ". CUDA cannot be used in a process that was forked after its parent had initialised CUDA: "
+           "start the process with spawn or forkserver instead (Python: "
+           "multiprocessing.set_start_method), or fork before the first use of CUDA";
   }
 
   cudaError_t earlier_;

@@ -209,7 +209,7 @@ class Stencil:
         axes = _thin.exchange_axes(array.shape)
         if axes is None or not array.can_permute or not _thin.pays(self._toolchain_for(array)):
             return None
-        key = axes, array.shape[-1], repeats
+        key = axes, repeats or _thin.pays_once(array.shape[-1])
         if key not in self._by_axes:
             spec = _thin.spec_in_order(self._spec, *key)
             self._by_axes[key] = None if spec is None else _thin.Transposed(Stencil(spec, self._backend), axes)

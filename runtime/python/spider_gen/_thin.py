@@ -75,14 +75,18 @@ def exchange_axes(shape: tuple[int, ...]) -> tuple[int, ...] | None:
     return tuple(axes)
 
 
-def spec_in_order(spec: _generator.Spec, axes: tuple[int, ...], columns: int, repeats: bool) -> _generator.Spec | None:
-    """The spec for arrays in this order. None where the stencil has other dimensions, where it has too many columns for a single
-    sweep, and where the plan for this order differs: it could take other steps, or have another error bound.
-    repeats: are there many sweeps for one pair of copies?"""
+def pays_once(columns: int) -> bool:
+    """Does one sweep of one step pay for two copies?"""
+    return columns < _FEW_COLUMNS
+
+
+def spec_in_order(spec: _generator.Spec, axes: tuple[int, ...], pays: bool) -> _generator.Spec | None:
+    """The spec for arrays in this order. None where the stencil has other dimensions, and where the plan for this order differs:
+    it could take other steps, or have another error bound. pays: if not, the stencil has to take several steps in a sweep."""
     letters = "zyx"[-len(axes):]
     other = dataclasses.replace(spec, options=(*spec.options, "--axes", "".join(letters[axis] for axis in axes)))
     plan = json.loads(_generator.explain(spec, as_json=True))
-    if plan["dimensions"] != len(axes) or (columns >= _FEW_COLUMNS and not repeats and plan["steps"] == 1):
+    if plan["dimensions"] != len(axes) or (not pays and plan["steps"] == 1):
         return None
     try:
         other_plan = json.loads(_generator.explain(other, as_json=True))

@@ -242,20 +242,6 @@ function(_spider_kernel_library where spec stem backend architectures depends ou
   endif()
   set_property(GLOBAL PROPERTY "SPIDER_OWNER_${source}" ${library})
 
-  set(plan_for "")
-  foreach(architecture IN LISTS architectures)
-    if(architecture MATCHES "^8[0-9]")
-      list(APPEND plan_for sm_80)
-    else()
-      list(APPEND plan_for sm_90)
-    endif()
-  endforeach()
-  list(REMOVE_DUPLICATES plan_for)
-  list(JOIN plan_for "," plan_for)
-  if(plan_for)
-    list(APPEND options --arch ${plan_for})
-  endif()
-
   # spider-gen leaves an unchanged file alone. As an OUTPUT such a file would stay older than the spec, and make would run
   # the command for ever: the OUTPUT is a stamp, the files are BYPRODUCTS, and the library has the stamp among its sources
   # because without it no rule would ask for the command.

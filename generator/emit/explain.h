@@ -15,7 +15,7 @@ namespace spidergen::emit {
                                        const std::vector<std::string>& architectures);
 
 /// The same for programs, with all matrices and registers: one JSON object with a fixed key order
-/// (generator/README.md, "Explain").
+/// (generator/cli/README.md, "Explain").
 [[nodiscard]] std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                                        const pack::PackedKernel& packed,
                                        const std::vector<std::string>& architectures);

@@ -4,6 +4,7 @@ names; tests of the cache itself have their own."""
 import concurrent.futures
 import errno
 import inspect
+import multiprocessing
 import os
 import pathlib
 import pickle
@@ -540,6 +541,17 @@ class Cache(unittest.TestCase):
             _cache.entry("a", full)
         self.assertEqual([file.name for file in self.path.iterdir() if file.is_dir()], [])
         self.assertTrue((_cache.entry("a", self.make) / "one").exists())
+
+    def test_forked_workers_remove_their_own_builds(self):
+        def child():
+            with unittest.mock.patch("os.rename", side_effect=OSError(errno.ENOTEMPTY, "Directory not empty")):
+                (pathlib.Path(self.folder.name) / "said").write_text(str(_cache.entry("a", self.make)))
+
+        worker = multiprocessing.get_context("fork").Process(target=child)
+        worker.start()
+        worker.join()
+        self.assertEqual(worker.exitcode, 0)
+        self.assertFalse(pathlib.Path((pathlib.Path(self.folder.name) / "said").read_text()).exists())
 
     def own_build(self, words=None):
         """Of an entry that the cache does not take: right, outside it, made once, and no copy of it is left there."""

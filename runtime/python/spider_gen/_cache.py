@@ -4,12 +4,12 @@ time leave nothing half done. Where the cache cannot take an entry, the process 
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import errno
 import hashlib
 import json
 import logging
+import multiprocessing.util
 import os
 import pathlib
 import shutil
@@ -187,5 +187,11 @@ def _process_folder() -> pathlib.Path:
     if folder is None or not folder.is_dir():
         made = pathlib.Path(tempfile.mkdtemp(prefix="spider_gen-"))
         folder = _process_folders[process] = made
-        atexit.register(lambda: os.getpid() == process and shutil.rmtree(made, ignore_errors=True))
+        # Not atexit: workers of multiprocessing end without it.
+        multiprocessing.util.Finalize(None, _remove_own, args=(process, made), exitpriority=0)
     return folder
+
+
+def _remove_own(process: int, folder: pathlib.Path) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

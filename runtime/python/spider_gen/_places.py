@@ -90,11 +90,19 @@ def new_like(array: Any) -> Any:
     """Another array like one of NumPy, of PyTorch, or of CuPy on the current device, undefined; None for all others."""
     if places(array) is None:
         return None
-    if type(array) is numpy.ndarray:
-        return numpy.empty(array.shape, array.dtype)
+    return numpy.empty(array.shape, array.dtype) if type(array) is numpy.ndarray else empty_like(array)
+
+
+def empty_like(array: Any) -> Any:
+    """Another array like one of PyTorch, or of CuPy on the current device, undefined."""
     if type(array).__module__.partition(".")[0] == "cupy":
         return sys.modules["cupy"].empty(array.shape, array.dtype)
     return sys.modules["torch"].empty(array.shape, dtype=array.dtype, device=array.device)
+
+
+def address(array: Any) -> int:
+    """Where an array of CuPy or PyTorch begins."""
+    return array.data.ptr if type(array).__module__.partition(".")[0] == "cupy" else array.data_ptr()
 
 
 def stream_of(array: Any) -> int | None:

@@ -202,7 +202,7 @@ class Stencil:
             _autograd.mark_written(target.given)
         key = None if repeats else self._places(source.given, results[0].given, given)[1]
         if key is not None and source.on_device and not transposed.reads_around:
-            self._keep_launch(key, transposed)
+            self._keep_launch(key, _thin.Repeated(transposed))
         return tuple(result.given for result in results)
 
     def _transposed(self, array: _arrays.Array, repeats: bool) -> _thin.Transposed | None:
@@ -235,10 +235,15 @@ class Stencil:
         found = key and self._launches.get(key)
         if not found:
             return False
-        if isinstance(found, _thin.Transposed):
-            return stream is None and found.repeat(u, out, given)
-        kernel, launch, order = found
-        handle = _places.stream_of(u) if stream is None else spider._stream_handle(stream)
+        if isinstance(found, _thin.Repeated):
+            return stream is None and found.run(u, out, given)
+        return self._launch(found, addresses, _places.stream_of(u) if stream is None else spider._stream_handle(stream), given)
+
+    @staticmethod
+    def _launch(remembered: tuple[Any, Any, list[int]], addresses: Sequence[int], handle: int | None,
+                given: Mapping[str, Any]) -> bool:
+        """A remembered launch for arrays at other addresses: of u, of out, and of those that are given, in that order."""
+        kernel, launch, order = remembered
         scalars = [_autograd.number(given[name], name) for name in kernel.info.scalars]
         status = launch([addresses[i] for i in order], handle, scalars)
         if status in REFUSED:
@@ -246,6 +251,10 @@ class Stencil:
         if status != 0:
             in_python(kernel.library._check, status)
         return True
+
+    def _remembered(self, u: Any, out: Any, given: Mapping[str, Any]) -> Any:
+        """The launch for arrays of these layouts, or None."""
+        return self._launches.get(self._places(u, out, given)[1])
 
     def _places(self, u: Any, out: Any, given: Mapping[str, Any]) -> tuple[list[int], Any]:
         """The addresses of all arrays, and a key of the names and layouts; the key is None where an array has to be checked."""

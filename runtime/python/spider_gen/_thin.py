@@ -36,11 +36,28 @@ class Transposed:
         results = run(self.stencil, array, **arrays)
         return tuple(_arrays.wrap(result).permuted(self.axes) for result in (results if isinstance(results, tuple) else (results,)))
 
-    def repeat(self, u: Any, out: Any, given: Mapping[str, Any]) -> bool:
-        """A sweep of arrays of CuPy or PyTorch that lie as others did in call(), on the current stream."""
-        arrays = {name: value if is_number(value) else _places.transposed(value, self.axes) for name, value in given.items()}
-        result = self.stencil(_places.transposed(u, self.axes), **arrays)
-        _places.assign_transposed(out, result, self.axes)
+
+@dataclasses.dataclass
+class Repeated:
+    """Sweeps of arrays of CuPy or PyTorch that lie as others did in Transposed.call(), on the current stream."""
+
+    transposed: Transposed
+    launch: Any = None  #: of dense arrays in the kernel's order, known after the first sweep
+
+    def run(self, u: Any, out: Any, given: Mapping[str, Any]) -> bool:
+        """Whether it was done: not where the launch refuses the arrays."""
+        stencil, axes = self.transposed.stencil, self.transposed.axes
+        source = _places.transposed(u, axes)
+        arrays = {name: value if is_number(value) else _places.transposed(value, axes) for name, value in given.items()}
+        if self.launch is None:
+            result = stencil(source, **arrays)
+            self.launch = stencil._remembered(source, result, arrays)
+        else:
+            result = _places.empty_like(source)
+            addresses = [_places.address(array) for array in (source, result, *arrays.values()) if not is_number(array)]
+            if not stencil._launch(self.launch, addresses, _places.stream_of(source), arrays):
+                return False
+        _places.assign_transposed(out, result, axes)
         return True
 
 

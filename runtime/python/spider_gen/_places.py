@@ -74,7 +74,7 @@ def current_device(array: Any) -> int:
 def transposed(array: Any, axes: tuple[int, ...]) -> Any:
     """A dense copy of an array of CuPy or PyTorch with its axes in this order."""
     if type(array).__module__.partition(".")[0] == "cupy":
-        return sys.modules["cupy"].ascontiguousarray(array.transpose(axes))
+        return array.transpose(axes).copy("C")
     return array.permute(axes).contiguous()
 
 
@@ -97,7 +97,8 @@ def empty_like(array: Any) -> Any:
     """Another array like one of PyTorch, or of CuPy on the current device, undefined."""
     if type(array).__module__.partition(".")[0] == "cupy":
         return sys.modules["cupy"].empty(array.shape, array.dtype)
-    return sys.modules["torch"].empty(array.shape, dtype=array.dtype, device=array.device)
+    torch = sys.modules["torch"]
+    return torch.empty_like(array, memory_format=torch.contiguous_format)
 
 
 def address(array: Any) -> int:

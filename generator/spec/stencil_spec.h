@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "diag/diagnostic.h"
+#include "spec/offset.h"
 #include "spec/update.h"
 
 namespace spidergen::spec {
@@ -59,9 +60,6 @@ inline constexpr std::array<std::string_view, 3> axis_letters{"z", "y", "x"};
                                                   "reflect", "mirror",   "antisymmetric"};
   return names[static_cast<std::size_t>(rule)];
 }
-
-/// An offset or extent per axis: z, y, x. Axes that a stencil does not have are 0.
-using Offset = std::array<int, 3>;
 
 /// The sum at p has weight * in[p + at].
 struct Tap {

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "spec/offset.h"
 #include "spec/tokens.h"
 
 namespace spidergen::spec {
@@ -23,6 +24,8 @@ enum class UpdateOperation {
   sum,       ///< a weighted sum of the input there
   previous,  ///< the input one step back
   field,     ///< a further field
+  cell,      ///< of a system: a field at an offset, before the stage
+  written,   ///< of a system's reductions: a field at the point, after the sweep
   scalar,    ///< a number of the launch
   index,     ///< ix, iy, iz
   extent,    ///< nx, ny, nz
@@ -40,6 +43,9 @@ enum class UpdateOperation {
   not_equal,
   choose,  ///< the second argument where the first, a comparison, holds; else the third
   call,    ///< a function of expressions
+  /// Of a system whose stages are fused: the argument, an earlier stage's value of field `which` at the
+  /// offset `at`, where that lies inside; beyond faces what the field's rule says.
+  bounded,
 };
 
 struct UpdateNode {
@@ -48,6 +54,7 @@ struct UpdateNode {
   int which = 0;               ///< sum, field, scalar: its place in the spec's list; index, extent: its axis
   std::string function;        ///< of a call
   std::vector<int> arguments;  ///< nodes before this one
+  Offset at{};                 ///< of a cell
 
   bool operator==(const UpdateNode&) const = default;
 };

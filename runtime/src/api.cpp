@@ -28,7 +28,7 @@ std::string& last_error() {
   return text;
 }
 
-static_assert(sizeof(spider_kernel) == 1664, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 1768, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 216 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
@@ -373,7 +373,7 @@ std::vector<Sweeps> divide_steps(const spider_kernel& kernel, std::int64_t& step
 Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (sweep == nullptr) return {SPIDER_ERROR_NULL, "the sweep is null"};
-  if (sweep->size != sizeof(spider_sweep) && sweep->size != spider::first_sweep_size) {
+  if (!spider::is_sweep_size(sweep->size)) {
     return {SPIDER_ERROR_UNSUPPORTED, "the sweep says that it has " + std::to_string(sweep->size) +
                                           " bytes; set its size to sizeof(spider_sweep), here " +
                                           std::to_string(sizeof(spider_sweep))};
@@ -381,9 +381,9 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
   return {};
 }
 
-SweepFields given_by(const spider_sweep& sweep) {
-  return {sweep.in,     sweep.out,     sweep.previous,
-          sweep.fields, sweep.scalars, sweep.size == spider::first_sweep_size ? nullptr : sweep.out_previous};
+SweepFields given_by(const spider_sweep& given) {
+  const spider_sweep sweep = spider::extended(given);
+  return {sweep.in, sweep.out, sweep.previous, sweep.fields, sweep.scalars, sweep.out_previous};
 }
 
 /// One sweep of so many steps; 0 stands for the kernel's.

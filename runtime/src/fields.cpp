@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <iterator>
 #include <limits>
 #include <numeric>
@@ -324,6 +325,13 @@ HaloWidth further_halo_width(const spider_kernel& kernel, const spider_field& fi
   return halo_of_reach(kernel, field, part, axis,
                        {kernel.info.reach_low[axis] / steps * (steps - 1),
                         kernel.info.reach_high[axis] / steps * (steps - 1)});
+}
+
+spider_sweep extended(const spider_sweep& sweep) {
+  spider_sweep whole{};
+  std::memcpy(&whole, &sweep, sweep.size);
+  whole.size = sizeof whole;
+  return whole;
 }
 
 std::int64_t bytes_of(std::int32_t storage) {

@@ -50,8 +50,14 @@ struct HaloWidth {
 [[nodiscard]] backend::Outcome check_fields(const spider_kernel& kernel, const spider_field& in,
                                             const spider_field& out, const spider_part& part);
 
-/// Of sweeps of callers before `out_previous` was appended.
-inline constexpr std::uint32_t first_sweep_size = offsetof(spider_sweep, out_previous);
+/// Is it the size of a sweep, as callers have it or had it before members were appended?
+[[nodiscard]] constexpr bool is_sweep_size(std::uint32_t size) {
+  return size == sizeof(spider_sweep) || size == offsetof(spider_sweep, outputs) ||
+         size == offsetof(spider_sweep, out_previous);
+}
+
+/// A sweep of such a size with zeros for what its caller does not have.
+[[nodiscard]] spider_sweep extended(const spider_sweep& sweep);
 
 /// Of one element of a storage type, SPIDER_F16 and so on.
 [[nodiscard]] std::int64_t bytes_of(std::int32_t storage);

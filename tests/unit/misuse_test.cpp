@@ -57,6 +57,9 @@ spider_kernel copying_kernel() {
                  0,
                  nullptr,
                  nullptr,
+                 nullptr,
+                 0,
+                 nullptr,
                  nullptr};
   kernel.form_count = 1;
   kernel.forms[0].sweep = copy_sweep;

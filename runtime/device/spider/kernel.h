@@ -114,6 +114,27 @@ struct UpdateArguments : SweepArguments {
   std::int64_t output_before_stride[2];
 };
 
+constexpr int most_system_fields = 32;
+
+/// A field of a system in a launch. Strides of axes along which it has no cells are 0.
+struct SystemFieldPlace {
+  const void* data;        ///< the first interior element, read
+  std::int64_t stride[2];  ///< from plane to plane, from row to row
+  void* target;            ///< where it is written: `data`, or its second buffer
+  std::int64_t target_stride[2];
+};
+
+/// The same for a sweep of a system of equations, without input and output. aligned_input says that the rows
+/// of all fields that are read start on vectors of SystemSweep::columns cells, aligned_output the same of all
+/// that are written.
+struct SystemArguments : SweepArguments {
+  SystemFieldPlace fields[most_system_fields];  ///< in the spec's order
+  float scalars[most_scalars];
+  double wide_scalars[most_scalars];
+  std::int64_t first[3];  ///< where the first point lies that indices count from
+  std::int64_t whole[3];  ///< the extents that expressions see
+};
+
 constexpr int most_boxes = 4;  // of a launch
 
 /// One of several boxes of a launch, the rectangles that its blocks take, along x first, and the first block
@@ -133,28 +154,35 @@ struct BoxesArguments : SweepArguments {
 using Sweep = void (*)(SweepArguments);
 using UpdateSweep = void (*)(UpdateArguments);
 using BoxesSweep = void (*)(BoxesArguments);
+using SystemFunction = void (*)(SystemArguments);
 
-/// A kernel's function: of a kernel with an update the second, of a form for rims the third.
+/// A kernel's function: of a kernel with an update the second, of a form for rims the third, of a system the
+/// fourth.
 struct SweepFunction {
   Sweep plain = nullptr;
   UpdateSweep update = nullptr;
   BoxesSweep boxes = nullptr;
+  SystemFunction system = nullptr;
 
   constexpr SweepFunction() = default;
   constexpr SweepFunction(Sweep function) : plain(function) {}
   constexpr SweepFunction(UpdateSweep function) : update(function) {}
   constexpr SweepFunction(BoxesSweep function) : boxes(function) {}
+  constexpr SweepFunction(SystemFunction function) : system(function) {}
 
   /// Of the arguments that it takes.
   [[nodiscard]] constexpr std::uint32_t argument_bytes() const {
-    return boxes != nullptr    ? sizeof(BoxesArguments)
+    return system != nullptr   ? sizeof(SystemArguments)
+           : boxes != nullptr  ? sizeof(BoxesArguments)
            : update != nullptr ? sizeof(UpdateArguments)
                                : sizeof(SweepArguments);
   }
 
-  /// On the host: the arguments are UpdateArguments or BoxesArguments where the function wants them.
+  /// On the host: the arguments are those that argument_bytes() counts.
   void operator()(const SweepArguments& arguments) const {
-    if (boxes != nullptr) {
+    if (system != nullptr) {
+      system(static_cast<const SystemArguments&>(arguments));  // NOLINT(*-static-cast-downcast): as said
+    } else if (boxes != nullptr) {
       boxes(static_cast<const BoxesArguments&>(arguments));  // NOLINT(*-static-cast-downcast): as said
     } else if (update != nullptr) {
       update(static_cast<const UpdateArguments&>(arguments));  // NOLINT(*-static-cast-downcast): as said
@@ -313,6 +341,42 @@ struct Face {
   double value;  ///< of FaceRule::constant, as a cell holds it
 };
 
+/// A field of a system.
+struct SystemField {
+  std::int32_t storage;  ///< SPIDER_F16, ...
+  bool axes[3];          ///< has it cells along z, y, x? Elsewhere it is the same for all
+  Face faces[3][2];      ///< as spider_kernel::faces
+};
+
+/// A row of cells that each point of a sweep reads: field `field` at (dz, dy), dx from `low` to `high`. Along
+/// axes on which the field has no cells the offsets are 0.
+struct ReadRow {
+  std::int32_t field, dz, dy, low, high;
+};
+
+/// A field that a sweep writes, and whether into the buffer that it does not read.
+struct WrittenField {
+  std::int32_t field;
+  bool into_other;
+};
+
+/// One sweep of a system: it runs spider_kernel::forms at the same place.
+struct SystemSweep {
+  std::int32_t stages;  ///< of the spec's, which it computes together
+  const ReadRow* rows;  ///< ascending in (field, dz, dy)
+  std::int32_t row_count;
+  const WrittenField* written;  ///< ascending
+  std::int32_t written_count;
+  std::int32_t reach_low[3], reach_high[3];  ///< z, y, x: of all rows, >= 0
+  std::int32_t columns;                      ///< neighbouring cells that a lane of a device has
+};
+
+/// What the runtime must know of a system. The tables outlive the kernel.
+struct SystemFacts {
+  const SystemField* fields;  ///< spider_kernel_info::field_count of them
+  const SystemSweep* sweeps;  ///< spider_kernel::form_count of them, one after the other
+};
+
 }  // namespace device_4
 }  // namespace spider
 
@@ -336,4 +400,5 @@ struct spider_kernel {
   /// Of two passes, for error bounds: what a result may be off by beside its own rounding, as part of one
   /// step's sum |w| times the largest |x| that the result takes. Else 0: `products` tells.
   double neighbourhood = 0;
+  const spider::SystemFacts* system = nullptr;  ///< of a system of equations
 };

@@ -84,7 +84,10 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
                  facts.update.scalar_count,
                  facts.update.field_names,
                  facts.update.field_storages,
-                 facts.update.scalar_names};
+                 facts.update.scalar_names,
+                 0,
+                 nullptr,
+                 nullptr};
   for (int i = 0; i < form_count; ++i) kernel.forms[i] = forms[i];
   kernel.form_count = form_count;
   kernel.tap_rows = rows;

@@ -414,9 +414,8 @@ std::int32_t longest_sweep(const spider_kernel& kernel, bool in_pairs, std::int6
 
 Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, const spider_field** result) {
   spider_sweep appended{};
-  if (sweep != nullptr && sweep->size == first_sweep_size) {
-    std::memcpy(&appended, sweep, first_sweep_size);
-    appended.size = sizeof appended;
+  if (sweep != nullptr && is_sweep_size(sweep->size)) {
+    appended = extended(*sweep);
     sweep = &appended;
   }
   MPI_Comm communicator = grid.communicator.get();

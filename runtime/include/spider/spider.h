@@ -48,6 +48,15 @@ enum { SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2, SPIDER_F64 = 3 };
 /** Values of spider_kernel_info.backend. */
 enum { SPIDER_BACKEND_CUDA = 0, SPIDER_BACKEND_EMULATED = 1, SPIDER_BACKEND_HOST = 2 };
 
+/** Values of spider_kernel_info.field_uses, added up. */
+enum {
+  SPIDER_FIELD_READ = 1,    /**< a sweep reads it */
+  SPIDER_FIELD_WRITTEN = 2, /**< a sweep writes it */
+  /** It needs a second buffer, in spider_sweep.outputs: a stage reads it around the point that it writes. */
+  SPIDER_FIELD_TWO_BUFFERS = 4,
+  SPIDER_FIELD_RESULT_IN_OUTPUT = 8 /**< a sweep leaves its result there; else in spider_sweep.fields */
+};
+
 /** A grid in memory. A stride is ignored where its extent is 1 and the kernel reads no halo along that axis.
  */
 typedef struct spider_field {
@@ -82,6 +91,11 @@ typedef struct spider_kernel_info {
   const char* const* field_names;  /**< in the order of spider_sweep.fields */
   const int32_t* field_storages;   /**< SPIDER_F16, ... of each; that of `previous` is `storage` */
   const char* const* scalar_names; /**< in the order of spider_sweep.scalars */
+  /* Of systems of equations, whose fields are all in `field_names`; else 0 and NULL. */
+  int32_t launch_count;      /**< kernels that a sweep runs, one after the other; 0: no system */
+  const int32_t* field_uses; /**< SPIDER_FIELD_READ, ... of each field */
+  const int32_t*
+      field_axes; /**< bits 0, 1, 2: has the field cells along z, y, x? Else its extent is 1 there */
 } spider_kernel_info;
 
 /** Where fields lie in a larger whole, in cells along z, y, x. The rules act at the faces of the whole. At
@@ -107,6 +121,14 @@ typedef struct spider_sweep {
   /** Where the step before the last one goes, of sweeps of several steps that take `previous`; else NULL,
    * also where a box or a part takes a single step. */
   const spider_field* out_previous;
+  /** Of systems, where `in`, `out`, `previous` and `out_previous` are NULL and `fields` has all fields: the
+   * second buffers of those that need one (spider_kernel_info.field_uses), NULL for the others; NULL where
+   * none does. */
+  const spider_field* const* outputs;
+  /** Of systems: the first of the kernels to run, and how many; 0, 0: all. A box, or a part, of a system of
+   * several kernels takes them one by one, each for all boxes before the next. */
+  int32_t first_launch;
+  int32_t launch_count;
 } spider_sweep;
 
 /** SPIDER_ABI of the linked runtime. */

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "diag/diagnostic.h"
+#include "spec/stencil_spec.h"
+#include "spec/update.h"
+
+namespace spidergen::spec {
+
+// As many as a launch has room for (runtime/device/spider/kernel.h).
+inline constexpr int most_system_fields = 32;
+inline constexpr int most_stages = 8;
+inline constexpr int most_reductions = 8;
+/// Nodes of all expressions together, after operators have become sums of cells.
+inline constexpr int most_system_nodes = 20'000;
+
+/// A field of a system.
+struct SystemField {
+  std::string name;
+  Storage storage = Storage::f32;
+  /// By Axis: does the field have cells along it? Where not, it is the same for all; never along axes that
+  /// the stencil lacks.
+  std::array<bool, 3> axes{};
+  std::array<AxisBoundary, 3> boundary;  ///< by Axis; the field's own, or the document's
+  diag::SourceLocation where;
+};
+
+/// What a field becomes in a stage.
+struct Assignment {
+  int field = 0;     ///< its place in SystemSpec::fields
+  int node = 0;      ///< its value's place in SystemSpec::nodes
+  std::string text;  ///< as written
+  diag::SourceLocation where;
+};
+
+/// Assignments that all see the values before the stage.
+struct Stage {
+  std::vector<Assignment> assignments;  ///< at least one; no field twice
+  diag::SourceLocation where;
+};
+
+enum class ReductionKind { sum, max, min };
+
+/// A number that a sweep makes of a value at all points.
+struct Reduction {
+  std::string name;
+  ReductionKind kind = ReductionKind::sum;
+  int node = 0;
+  std::string text;  ///< as written
+};
+
+/// A system of equations as its user means it: everything evaluated and checked, nothing decided about
+/// kernels. Operators have become sums of cells: a node reads a field at an offset.
+struct SystemSpec {
+  std::string name;         ///< as StencilSpec::name
+  bool renamed = false;     ///< by the command line
+  std::string description;  ///< one line or empty
+  std::string source_name;  ///< as StencilSpec::source_name
+  std::string source_hash;  ///< as StencilSpec::source_hash
+  int dimensions = 2;
+  Storage storage = Storage::f32;     ///< of fields that say nothing
+  std::vector<Parameter> parameters;  ///< in the spec's order
+  std::vector<std::string> scalars;   ///< numbers of a launch, in the spec's order
+  std::vector<SystemField> fields;    ///< in the spec's order
+  std::vector<UpdateNode> nodes;      ///< of all expressions; arguments come before what takes them
+  std::vector<Stage> stages;          ///< one after the other
+  std::vector<Reduction> reductions;  ///< after the last stage; `new(u)` is UpdateOperation::written
+  diag::SourceLocation where;         ///< of `stages`
+};
+
+}  // namespace spidergen::spec

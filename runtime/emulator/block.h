@@ -13,6 +13,7 @@
 #include "fragments.h"
 #include "lane.h"
 #include "shared_memory.h"
+#include "system_access.h"
 
 namespace spider::emulator {
 
@@ -20,7 +21,8 @@ namespace spider::emulator {
 struct Launch {
   const SweepForm& form;
   const SweepArguments& arguments;
-  FieldAccess& fields;
+  FieldAccess* fields;        ///< of a launch of one input and one output
+  SystemAccess* system;       ///< of a launch of a system of equations
   std::uint64_t seed;         ///< of the order in which lanes and warps run
   int products_at_once = 16;  ///< of multiply_sparse and multiply_dense (fragments.h)
 };
@@ -40,7 +42,9 @@ class Block {
 
   // What a lane asks for while it runs; all may throw Violation.
   [[nodiscard]] std::int64_t number() const { return number_; }
-  [[nodiscard]] FieldAccess& fields() { return launch_.fields; }
+  [[nodiscard]] FieldAccess& fields() { return *launch_.fields; }
+  /// Null where the launch is none of a system.
+  [[nodiscard]] SystemAccess* system() { return launch_.system; }
   [[nodiscard]] bool starts_early() const { return launch_.form.starts_early; }
   [[nodiscard]] SharedMemory& shared() { return shared_; }
   [[nodiscard]] BulkCopies& bulk_copies() { return bulk_copies_; }

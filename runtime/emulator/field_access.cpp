@@ -15,50 +15,6 @@ std::int64_t floor_divide(std::int64_t value, std::int64_t divisor) {
   return value / divisor - (value % divisor < 0 ? 1 : 0);
 }
 
-/// In elements. Through integers, since the address may lie outside the field.
-std::int64_t offset_of(const void* cell, const void* origin, int element_bytes) {
-  const auto bytes = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(cell) -
-                                               reinterpret_cast<std::uintptr_t>(origin));
-  return floor_divide(bytes, element_bytes);
-}
-
-void check_alignment(const void* cell, int bytes, const char* verb) {
-  if (reinterpret_cast<std::uintptr_t>(cell) % static_cast<std::uintptr_t>(bytes) != 0) {
-    throw Violation(std::string(verb) + " " + std::to_string(bytes) +
-                    " bytes of a field at an address that is no multiple of " + std::to_string(bytes));
-  }
-}
-
-/// Where index `i` of an axis is taken from; nothing where it is a constant. Step by step, as the definition
-/// has it, so that it shares nothing with the kernels' index maps.
-std::optional<std::int64_t> map_index(const Face (&faces)[2], std::int64_t i, std::int64_t extent) {
-  while (i < 0 || i >= extent) {
-    switch (faces[i < 0 ? 0 : 1].rule) {
-      case FaceRule::halo:
-        return i;
-      case FaceRule::constant:
-        return std::nullopt;
-      case FaceRule::nearest:
-        return i < 0 ? 0 : extent - 1;
-      case FaceRule::periodic:
-        i += i < 0 ? extent : -extent;
-        break;
-      case FaceRule::reflect:
-        i = i < 0 ? -1 - i : 2 * extent - 1 - i;
-        break;
-      case FaceRule::antisymmetric:
-        if (i == -1 || i == extent) return std::nullopt;
-        i = i < 0 ? -2 - i : 2 * extent - i;
-        break;
-      case FaceRule::mirror:
-        if (extent == 1) return 0;
-        i = i < 0 ? -i : 2 * extent - 2 - i;
-        break;
-    }
-  }
-  return i;
-}
-
 /// A field's first cell in the box, whose memory is that of the field: the first interior element of a
 /// field that is a part of a whole may lie elsewhere.
 std::uintptr_t first_of_box(const Box& box, const void* field, const std::int64_t (&stride)[2],
@@ -81,31 +37,6 @@ std::vector<Box> boxes_of(const BoxesArguments& arguments) {
 
 bool holds(const Box& box, int axis, std::int64_t place) {
   return place >= box.offset[axis] && place < box.offset[axis] + box.extent[axis];
-}
-
-/// Sorts, and joins what overlaps or touches.
-template <class Range>
-void merge(std::vector<Range>& ranges) {
-  if (ranges.empty()) return;
-  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
-  std::size_t last = 0;
-  for (const Range& range : ranges) {
-    if (range.first <= ranges[last].last + 1) {
-      ranges[last].last = std::max(ranges[last].last, range.last);
-    } else {
-      ranges[++last] = range;
-    }
-  }
-  ranges.resize(last + 1);
-}
-
-/// The last of the neighbours of `first` that can be read with it, or the one before it.
-template <class Range>
-std::int64_t last_readable(const std::vector<Range>& readable, std::int64_t first) {
-  const auto after =
-      std::upper_bound(readable.begin(), readable.end(), first,
-                       [](std::int64_t value, const Range& range) { return value < range.first; });
-  return after == readable.begin() ? first - 1 : std::prev(after)->last;
 }
 
 /// Are the bytes in this memory, where it is known?
@@ -176,26 +107,16 @@ void FieldAccess::add_further(const spider_kernel& kernel, const UpdateArguments
   }
 }
 
-FieldAccess::Columns FieldAccess::columns_of(const TapRow& taps, const Box& box) const {
-  const std::int64_t extent = arguments_.extent[2];
+CellRanges FieldAccess::columns_of(const TapRow& taps, const Box& box) const {
   const std::int64_t first = box.offset[2] + taps.low;
   const std::int64_t last = box.offset[2] + box.extent[2] - 1 + taps.high;
-  Columns columns;
-  if (std::max<std::int64_t>(first, 0) <= std::min(last, extent - 1)) {
-    columns.push_back({std::max<std::int64_t>(first, 0), std::min(last, extent - 1)});
-  }
-  const auto add_mapped = [&](std::int64_t x) {
-    if (const auto mapped = map_index(faces_[2], x, extent)) columns.push_back({*mapped, *mapped});
-  };
-  for (std::int64_t x = first; x <= std::min<std::int64_t>(last, -1); ++x) add_mapped(x);
-  for (std::int64_t x = std::max(first, extent); x <= last; ++x) add_mapped(x);
-  merge(columns);
-  return columns;
+  return mapped_columns(faces_[2], first, last, arguments_.extent[2]);
 }
 
-void FieldAccess::add_tap_row(const TapRow& taps, const std::int64_t (&stride)[2], Ranges& readable) const {
+void FieldAccess::add_tap_row(const TapRow& taps, const std::int64_t (&stride)[2],
+                              CellRanges& readable) const {
   for (const Box& box : boxes_) {
-    const Columns columns = columns_of(taps, box);
+    const CellRanges columns = columns_of(taps, box);
     for (std::int64_t z = 0; z < box.extent[0]; ++z) {
       const auto plane = map_index(faces_[0], box.offset[0] + z + taps.dz, arguments_.extent[0]);
       if (!plane) continue;
@@ -203,7 +124,7 @@ void FieldAccess::add_tap_row(const TapRow& taps, const std::int64_t (&stride)[2
         const auto row = map_index(faces_[1], box.offset[1] + y + taps.dy, arguments_.extent[1]);
         if (!row) continue;
         const std::int64_t first = *plane * stride[0] + *row * stride[1];
-        for (const Range& range : columns) readable.push_back({first + range.first, first + range.last});
+        for (const CellRange& range : columns) readable.push_back({first + range.first, first + range.last});
       }
     }
   }

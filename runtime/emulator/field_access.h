@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "allocations.h"
+#include "cell_ranges.h"
 
 namespace spider::emulator {
 
@@ -43,23 +44,14 @@ class FieldAccess {
   [[nodiscard]] std::optional<std::string> missing_output() const;
 
  private:
-  /// From the first to the last.
-  struct Range {
-    std::int64_t first, last;
-  };
-  using Columns = std::vector<Range>;
-
   struct Cell {
     std::int64_t z, y, x;
   };
 
-  /// Offsets from the first interior element; ascending, disjoint, not adjacent.
-  using Ranges = std::vector<Range>;
-
   FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments, std::vector<Box> boxes);
 
-  [[nodiscard]] Columns columns_of(const TapRow& taps, const Box& box) const;
-  void add_tap_row(const TapRow& taps, const std::int64_t (&stride)[2], Ranges& readable) const;
+  [[nodiscard]] CellRanges columns_of(const TapRow& taps, const Box& box) const;
+  void add_tap_row(const TapRow& taps, const std::int64_t (&stride)[2], CellRanges& readable) const;
   [[nodiscard]] bool is_whole() const;
   [[nodiscard]] bool is_wanted(const Cell& at) const;
   /// A further field as an update reads it.
@@ -68,7 +60,7 @@ class FieldAccess {
     int element_bytes;
     bool is_output;
     // Where a sweep has several steps:
-    Ranges readable;
+    CellRanges readable;
     std::optional<Bytes> memory;
   };
 
@@ -87,9 +79,9 @@ class FieldAccess {
   SweepArguments arguments_;
   std::vector<Box> boxes_;  // of the launch, within arguments_.box
   std::vector<Further> further_;
-  std::unique_ptr<FieldAccess> before_;  // of sweeps of several steps with `previous`
-  std::optional<Bytes> input_memory_;    // where it is known
-  Ranges readable_;
+  std::unique_ptr<FieldAccess> before_;             // of sweeps of several steps with `previous`
+  std::optional<Bytes> input_memory_;               // where it is known
+  CellRanges readable_;                             // offsets from the first interior element
   std::vector<std::atomic<std::uint8_t>> written_;  // of the box, x fastest
 };
 

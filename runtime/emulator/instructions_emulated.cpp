@@ -106,10 +106,23 @@ void start_further_copy(device::Shared to, const void* from, std::uint32_t bytes
   issue_copy(lane, to, from, bytes);
 }
 
+/// The same of a system's field.
+template <class Value>
+Value load_of_system(const void* from) {
+  this_lane().block.system()->check_read(from, static_cast<int>(sizeof(Value)));
+  Value value{};
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
 template <class Value>
 void store_cells(void* to, const Value& value) {
-  emulator::FieldAccess& fields = fields_for(this_lane());
-  fields.note_output(to, static_cast<int>(sizeof(Value)) / fields.element_bytes());
+  if (emulator::SystemAccess* const system = this_lane().block.system()) {
+    system->note_write(to, static_cast<int>(sizeof(Value)));
+  } else {
+    emulator::FieldAccess& fields = fields_for(this_lane());
+    fields.note_output(to, static_cast<int>(sizeof(Value)) / fields.element_bytes());
+  }
   std::memcpy(to, &value, sizeof value);
 }
 
@@ -409,6 +422,24 @@ void store_field_pair(void* to, const Pair& v) {
 }
 void store_field_vector(void* to, const Vector& v) {
   store_cells(to, v);
+}
+
+std::uint16_t load_cell(const std::uint16_t* from) {
+  return load_of_system<std::uint16_t>(from);
+}
+std::uint32_t load_cell(const std::uint32_t* from) {
+  return load_of_system<std::uint32_t>(from);
+}
+std::uint64_t load_cell(const std::uint64_t* from) {
+  return load_of_system<std::uint64_t>(from);
+}
+void load_cell_pair(const void* from, std::uint32_t* words) {
+  const Pair v = load_of_system<Pair>(from);
+  std::copy_n(v.word, 2, words);
+}
+void load_cell_vector(const void* from, std::uint32_t* words) {
+  const Vector v = load_of_system<Vector>(from);
+  std::copy_n(v.word, 4, words);
 }
 
 std::uint16_t load_field(const std::uint16_t* from) {

@@ -95,23 +95,49 @@ Settings read_settings() {
   return settings;
 }
 
-std::optional<std::string> run_launch(const spider_kernel& kernel, const SweepForm& form,
-                                      const SweepArguments& arguments, std::int64_t blocks,
-                                      const Settings& settings) {
-  FieldAccess fields = form.sweep.boxes == nullptr
-                           ? FieldAccess(kernel, arguments)
-                           : FieldAccess(kernel, static_cast<const BoxesArguments&>(arguments));
-  const Launch launch{form, arguments, fields, settings.seed, settings.products_at_once};
+namespace {
+
+/// Runs all blocks; what the lowest faulty one said.
+std::optional<std::string> run_all(const Launch& launch, std::int64_t blocks, int threads) {
   Progress progress(blocks);
   {
     std::vector<std::jthread> helpers;
-    for (std::int64_t i = 1; i < std::min<std::int64_t>(settings.threads, blocks); ++i) {
+    for (std::int64_t i = 1; i < std::min<std::int64_t>(threads, blocks); ++i)
       helpers.emplace_back([&] { run_blocks(launch, progress); });
-    }
     run_blocks(launch, progress);
   }
-  auto reason = progress.reason();
-  if (!reason) reason = fields.missing_output();
+  return progress.reason();
+}
+
+std::optional<std::string> run_system(const spider_kernel& kernel, const SweepForm& form,
+                                      const SystemArguments& arguments, std::int64_t blocks,
+                                      const Settings& settings) {
+  SystemAccess access(kernel, kernel.system->sweeps[&form - kernel.forms], arguments);
+  const Launch launch{form, arguments, nullptr, &access, settings.seed, settings.products_at_once};
+  auto reason = run_all(launch, blocks, settings.threads);
+  return reason ? reason : access.missing();
+}
+
+std::optional<std::string> run_sweep(const spider_kernel& kernel, const SweepForm& form,
+                                     const SweepArguments& arguments, std::int64_t blocks,
+                                     const Settings& settings) {
+  FieldAccess fields = form.sweep.boxes == nullptr
+                           ? FieldAccess(kernel, arguments)
+                           : FieldAccess(kernel, static_cast<const BoxesArguments&>(arguments));
+  const Launch launch{form, arguments, &fields, nullptr, settings.seed, settings.products_at_once};
+  auto reason = run_all(launch, blocks, settings.threads);
+  return reason ? reason : fields.missing_output();
+}
+
+}  // namespace
+
+std::optional<std::string> run_launch(const spider_kernel& kernel, const SweepForm& form,
+                                      const SweepArguments& arguments, std::int64_t blocks,
+                                      const Settings& settings) {
+  const auto reason =
+      form.sweep.system == nullptr
+          ? run_sweep(kernel, form, arguments, blocks, settings)
+          : run_system(kernel, form, static_cast<const SystemArguments&>(arguments), blocks, settings);
   if (!reason) return std::nullopt;
   return "kernel " + std::string(kernel.info.name) + ", " + *reason +
          " [SPIDER_EMULATOR_SEED=" + std::to_string(settings.seed) + "]";

@@ -236,6 +236,14 @@ SPIDER_DEVICE void store_point_vector_if(bool wanted, void* to, const Vector& v)
   if (wanted) store_field_vector(to, v);
 }
 
+/// ld.global.b16, .b32 and .b64 of a cell of a system's field, .v2.b32 and .v4.b32 of neighbours, which begin
+/// with a multiple of 8 or 16 bytes, into 2 or 4 words.
+std::uint16_t load_cell(const std::uint16_t* from);
+std::uint32_t load_cell(const std::uint32_t* from);
+std::uint64_t load_cell(const std::uint64_t* from);
+void load_cell_pair(const void* from, std::uint32_t* words);
+void load_cell_vector(const void* from, std::uint32_t* words);
+
 /// ld.global.b16 of a field's cell.
 std::uint16_t load_field(const std::uint16_t* from);
 /// ld.global.v4.b32 of eight neighbouring cells: `from` is a multiple of 16 bytes.

@@ -327,6 +327,25 @@ SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, cons
   return load_field_vector(wanted ? static_cast<const void*>(from) : otherwise);
 }
 
+/// ld.global.b16, .b32 and .b64 of a cell of a system's field, .v2.b32 and .v4.b32 of neighbours, which begin
+/// with a multiple of 8 or 16 bytes, into 2 or 4 words. The compiler may move them.
+template <class Cell>
+SPIDER_DEVICE Cell load_cell(const Cell* from) {
+  return *from;
+}
+SPIDER_DEVICE void load_cell_pair(const void* from, std::uint32_t* words) {
+  const uint2 v = *static_cast<const uint2*>(from);
+  words[0] = v.x;
+  words[1] = v.y;
+}
+SPIDER_DEVICE void load_cell_vector(const void* from, std::uint32_t* words) {
+  const uint4 v = *static_cast<const uint4*>(from);
+  words[0] = v.x;
+  words[1] = v.y;
+  words[2] = v.z;
+  words[3] = v.w;
+}
+
 /// st.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `to` is a multiple of 4, 8 or 16 bytes.
 SPIDER_DEVICE void store_field_word(void* to, std::uint32_t v) {
   *static_cast<std::uint32_t*>(to) = v;

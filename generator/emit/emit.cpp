@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "emit/describe.h"
+#include "emit/kernel_text.h"
 #include "emit/schemes/rims_text.h"
 #include "emit/schemes/schemes.h"
 #include "emit/storage_text.h"
@@ -20,8 +21,6 @@
 namespace spidergen::emit {
 namespace {
 
-constexpr int runtime_abi = 1;
-constexpr int device_abi = 4;
 constexpr int first_sparse_arch = 80;  // the first with mma.sp
 
 /// The oldest architecture, as a number, that has a scheme's products.

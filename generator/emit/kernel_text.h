@@ -13,6 +13,10 @@
 
 namespace spidergen::emit {
 
+/// Of generated files, which runtime and device headers check (spider/spider.h, spider/abi.h).
+inline constexpr int runtime_abi = 1;
+inline constexpr int device_abi = 4;
+
 /// What becomes a kernel.
 struct Kernel {
   const spec::StencilSpec& spec;

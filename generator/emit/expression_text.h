@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "spec/stencil_spec.h"
+#include "spec/update.h"
+
+namespace spidergen::emit {
+
+/// What is to be computed, and in which numbers.
+struct Expressions {
+  const std::vector<spec::UpdateNode>& nodes;  ///< arguments first
+  std::vector<int> roots;                      ///< whose values are wanted
+  spec::Storage numbers = spec::Storage::f32;  ///< f64, or any other for f32
+  bool flushes_results = false;                ///< subnormal results become 0
+};
+
+/// A leaf of an expression: what it is in C++, and the comment of the line that names it. Without a comment
+/// it gets no line.
+struct LeafText {
+  std::string value;
+  std::string comment;
+};
+
+struct ExpressionText {
+  std::vector<std::string> statements;
+  std::vector<std::string> values;  ///< of the roots
+};
+
+/// The sign of a comparison.
+[[nodiscard]] std::string_view symbol_of(spec::UpdateOperation comparison);
+
+/// Expressions as statements, each rounded once; `leaf` is asked for all but numbers and operations.
+[[nodiscard]] ExpressionText write_expressions(const Expressions& expressions,
+                                               const std::function<LeafText(const spec::UpdateNode&)>& leaf);
+
+}  // namespace spidergen::emit

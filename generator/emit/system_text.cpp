@@ -1,0 +1,220 @@
+#include "emit/system_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <iterator>
+#include <map>
+
+#include "emit/describe_system.h"
+#include "emit/expression_text.h"
+#include "emit/kernel_text.h"
+#include "emit/storage_text.h"
+#include "plan/weights.h"
+
+namespace spidergen::emit {
+namespace {
+
+using spec::UpdateNode;
+using spec::UpdateOperation;
+
+constexpr int least_arch = 80;  // generated files share headers with kernels that copy asynchronously
+
+std::string quoted(const std::string& text) {
+  return '"' + text + '"';
+}
+
+std::string fields_text(const spec::SystemSpec& spec) {
+  std::vector<std::string> fields;
+  for (const spec::SystemField& field : spec.fields) {
+    const auto face = [&](const spec::Face& f) {
+      return fmt::format("{{spider::FaceRule::{}, {:a}}}", spec::rule_name(f.rule),
+                         static_cast<double>(plan::stored_value(field.storage, f.value)));
+    };
+    std::vector<std::string> axes;
+    for (const spec::AxisBoundary& axis : field.boundary)
+      axes.push_back(fmt::format("{{{}, {}}}", face(axis.low), face(axis.high)));
+    fields.push_back(fmt::format("{{{}, {{{}}},  // {}\n {{{}}}}},", storage_code(field.storage),
+                                 fmt::join(field.axes, ", "), field.name, fmt::join(axes, ",\n  ")));
+  }
+  return fmt::format("{}", fmt::join(fields, "\n"));
+}
+
+/// "vx[0, -1]", or the name alone at the point.
+std::string cell_name(const spec::SystemSpec& spec, const UpdateNode& node) {
+  const std::string& name = spec.fields[static_cast<std::size_t>(node.which)].name;
+  if (node.at == spec::Offset{}) return name;
+  return fmt::format("{}[{}]", name,
+                     fmt::join(std::prev(node.at.end(), spec.dimensions), node.at.end(), ", "));
+}
+
+class SweepText {
+ public:
+  SweepText(const spec::SystemSpec& spec, const plan::SystemPlan& plan, int number)
+      : spec_(spec), plan_(plan), sweep_(plan.sweeps[static_cast<std::size_t>(number)]), number_(number) {
+    for (const plan::ReadRow& row : sweep_.rows) {
+      const int place = static_cast<int>(rows_.size());
+      rows_[{row.field, row.dz, row.dy}] = place;
+    }
+  }
+
+  [[nodiscard]] std::string text() const {
+    render::Bindings bindings;
+    bindings["what"] = describe_sweep(spec_, sweep_) + ".";
+    bindings["struct"] = fmt::format("Sweep{}", number_);
+    bindings["number"] = number_type(numbers());
+    bindings["name"] = spec_.name;
+    bindings["dimensions"] = fmt::to_string(spec_.dimensions);
+    bindings["columns"] = fmt::to_string(sweep_.columns);
+    bindings["blocks_per_multiprocessor"] = fmt::to_string(sweep_.blocks_per_multiprocessor);
+    bindings["row_count"] = fmt::to_string(sweep_.rows.size());
+    bindings["written_count"] = fmt::to_string(sweep_.results.size());
+    bindings["rows"] = rows_text();
+    std::vector<std::string> written;
+    for (const plan::SystemResult& result : sweep_.results)
+      written.push_back(fmt::format("{{{}, {}}}", result.field, result.into_other));
+    bindings["written"] = fmt::format("{}", fmt::join(written, ", "));
+    bindings["statements"] = statements_text();
+    return render_part("system_sweep.cu.in", bindings);
+  }
+
+ private:
+  [[nodiscard]] spec::Storage numbers() const {
+    return plan_.in_doubles ? spec::Storage::f64 : spec::Storage::f32;
+  }
+
+  [[nodiscard]] std::string rows_text() const {
+    std::vector<std::string> lines;
+    for (const plan::ReadRow& row : sweep_.rows) {
+      lines.push_back(fmt::format("{{{}, {}, {}, {}, {}}},  // {}", row.field, row.dz, row.dy, row.low,
+                                  row.high, spec_.fields[static_cast<std::size_t>(row.field)].name));
+    }
+    return fmt::format("{}", fmt::join(lines, "\n"));
+  }
+
+  [[nodiscard]] LeafText leaf(const UpdateNode& node) const {
+    const auto which = static_cast<std::size_t>(node.which);
+    switch (node.operation) {
+      case UpdateOperation::cell:
+        return {fmt::format("p.template read<{}, {}>()",
+                            rows_.at({node.which, node.at[spec::axis_z], node.at[spec::axis_y]}),
+                            node.at[spec::axis_x]),
+                cell_name(spec_, node)};
+      case UpdateOperation::scalar:
+        return {fmt::format("p.scalar({})", which), spec_.scalars[which]};
+      case UpdateOperation::index:
+        return {fmt::format("p.index({})", which), fmt::format("i{}", spec::axis_letters[which])};
+      default:
+        return {fmt::format("p.extent({})", which), fmt::format("n{}", spec::axis_letters[which])};
+    }
+  }
+
+  [[nodiscard]] std::string statements_text() const {
+    Expressions expressions{sweep_.nodes, {}, numbers()};
+    for (const plan::SystemResult& result : sweep_.results) expressions.roots.push_back(result.node);
+    ExpressionText text =
+        write_expressions(expressions, [this](const UpdateNode& node) { return leaf(node); });
+    if (!reads_point()) text.statements.insert(text.statements.begin(), "static_cast<void>(p);");
+    for (std::size_t i = 0; i < sweep_.results.size(); ++i) {
+      text.statements.push_back(
+          fmt::format("results[{}] = {};  // {}", i, text.values[i],
+                      spec_.fields[static_cast<std::size_t>(sweep_.results[i].field)].name));
+    }
+    return fmt::format("{}", fmt::join(text.statements, "\n"));
+  }
+
+  [[nodiscard]] bool reads_point() const {
+    constexpr std::array of_points{UpdateOperation::cell, UpdateOperation::scalar, UpdateOperation::index,
+                                   UpdateOperation::extent};
+    return std::any_of(sweep_.nodes.begin(), sweep_.nodes.end(), [&](const UpdateNode& node) {
+      return std::find(of_points.begin(), of_points.end(), node.operation) != of_points.end();
+    });
+  }
+
+  const spec::SystemSpec& spec_;
+  const plan::SystemPlan& plan_;
+  const plan::SystemSweep& sweep_;
+  int number_;
+  std::map<std::array<int, 3>, int> rows_;  ///< by field, dz, dy
+};
+
+std::string tables_text(const spec::SystemSpec& spec, const plan::SystemPlan& plan) {
+  std::vector<std::string> names;
+  std::vector<std::string> storages;
+  std::vector<int> axes;
+  for (const spec::SystemField& field : spec.fields) {
+    names.push_back(quoted(field.name));
+    storages.push_back(storage_code(field.storage));
+    axes.push_back((field.axes[0] ? 1 : 0) + (field.axes[1] ? 2 : 0) + (field.axes[2] ? 4 : 0));
+  }
+  std::string text = fmt::format(
+      "constexpr const char* field_names[] = {{{}}};\nconstexpr std::int32_t field_storages[] = {{{}}};\n"
+      "constexpr std::int32_t field_uses[] = {{{}}};\nconstexpr std::int32_t field_axes[] = {{{}}};\n",
+      fmt::join(names, ", "), fmt::join(storages, ", "), fmt::join(plan.uses, ", "), fmt::join(axes, ", "));
+  if (!spec.scalars.empty()) {
+    std::vector<std::string> scalars;
+    for (const std::string& scalar : spec.scalars) scalars.push_back(quoted(scalar));
+    text += fmt::format("constexpr const char* scalar_names[] = {{{}}};\n", fmt::join(scalars, ", "));
+  }
+  return text;
+}
+
+std::string report_comment(const spec::SystemSpec& spec, const plan::SystemPlan& plan) {
+  std::vector<std::string> lines;
+  for (const std::string& line : report_system(spec, plan)) lines.push_back("// " + line);
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+EmittedFile system_source(const spec::SystemSpec& spec, const plan::SystemPlan& plan,
+                          render::Bindings bindings) {
+  std::vector<std::string> sweeps;
+  std::vector<std::string> facts;
+  std::vector<std::string> forms;
+  for (std::size_t i = 0; i < plan.sweeps.size(); ++i) {
+    sweeps.push_back(SweepText(spec, plan, static_cast<int>(i)).text());
+    facts.push_back(fmt::format("spider::system_sweep<Sweep{}>({}),", i, plan.sweeps[i].stages));
+    forms.push_back(fmt::format("spider::system_form<Sweep{}>(),", i));
+  }
+  bindings["hash"] = spec.source_hash;
+  bindings["report"] = report_comment(spec, plan);
+  bindings["device_abi"] = fmt::to_string(device_abi);
+  bindings["fields"] = fields_text(spec);
+  bindings["sweeps"] = fmt::format("{}", fmt::join(sweeps, "\n\n"));
+  bindings["sweep_facts"] = fmt::format("{}", fmt::join(facts, "\n"));
+  bindings["forms"] = fmt::format("{}", fmt::join(forms, "\n"));
+  bindings["tables"] = tables_text(spec, plan);
+  bindings["dimensions"] = fmt::to_string(spec.dimensions);
+  bindings["storage_code"] = storage_code(spec.storage);
+  bindings["minimum_arch"] = fmt::to_string(least_arch);
+  bindings["field_count"] = fmt::to_string(spec.fields.size());
+  bindings["scalar_names"] = spec.scalars.empty() ? "nullptr" : "scalar_names";
+  bindings["scalar_count"] = fmt::to_string(spec.scalars.size());
+  return {spec.name + ".cu", render_part("system.cu.in", bindings) + "\n"};
+}
+
+EmittedFile system_header(const spec::SystemSpec& spec, const plan::SystemPlan& plan,
+                          render::Bindings bindings) {
+  std::string contract = "/* The kernel for spider_run and spider_run_steps, whose sweeps have these fields:";
+  for (const std::string& line : describe_fields(spec, plan)) contract += "\n * " + line;
+  if (!spec.scalars.empty()) contract += fmt::format("\n * Scalars: {}", fmt::join(spec.scalars, ", "));
+  bindings["guard"] = "SPIDER_KERNEL_" + upper_case(spec.name) + "_H";
+  bindings["abi"] = fmt::to_string(runtime_abi);
+  bindings["contract"] = contract + " */";
+  return {spec.name + ".h", render_part("kernel.h.in", bindings) + "\n"};
+}
+
+}  // namespace
+
+std::vector<EmittedFile> emit_system(const spec::SystemSpec& spec, const plan::SystemPlan& plan,
+                                     const std::string& version) {
+  const std::string source =
+      spec.renamed ? fmt::format("{} --name {}", spec.source_name, spec.name) : spec.source_name;
+  const render::Bindings provenance{
+      {"name", spec.name}, {"summary", system_summary(spec)}, {"version", version}, {"source", source}};
+  return {system_source(spec, plan, provenance), system_header(spec, plan, provenance)};
+}
+
+}  // namespace spidergen::emit

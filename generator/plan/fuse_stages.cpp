@@ -1,0 +1,90 @@
+#include "plan/fuse_stages.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace spidergen::plan {
+namespace {
+
+using spec::BoundaryRule;
+using spec::UpdateNode;
+using spec::UpdateOperation;
+
+bool has_rule(const spec::AxisBoundary& faces, BoundaryRule rule) {
+  return faces.low.rule == rule && faces.high.rule == rule;
+}
+
+}  // namespace
+
+StageFuser::StageFuser(const spec::SystemSpec& spec, bool in_doubles)
+    : spec_(spec), in_doubles_(in_doubles), nodes_(calculator_) {
+  // The spec's nodes are different ones, arguments first, so that each gets its own place again.
+  for (const UpdateNode& node : spec.nodes) {
+    if (node.operation == UpdateOperation::cell) {
+      (void)nodes_.cell(node.which, spec.fields[static_cast<std::size_t>(node.which)].axes, node.at);
+    } else {
+      (void)nodes_.add(node);
+    }
+  }
+}
+
+StageGroup StageFuser::alone(int stage) const {
+  StageGroup group{stage, 1, {}};
+  for (const spec::Assignment& one : spec_.stages[static_cast<std::size_t>(stage)].assignments)
+    group.values.emplace(one.field, one.node);
+  return group;
+}
+
+bool StageFuser::can_read(const StageGroup& group, int field, const spec::Offset& at) const {
+  const spec::SystemField& read = spec_.fields[static_cast<std::size_t>(field)];
+  if (read.storage != (in_doubles_ ? spec::Storage::f64 : spec::Storage::f32)) return false;
+  if (at == spec::Offset{}) return true;
+  const std::vector<bool> needed = nodes_.needed_by({group.values.at(field)});
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    if (!needed[i]) continue;
+    const UpdateNode& node = nodes_.all()[i];
+    if (node.operation == UpdateOperation::bounded) return false;  // its offset would have to be shifted
+    for (std::size_t axis = 0; axis < at.size(); ++axis) {
+      if (at[axis] == 0 || has_rule(read.boundary[axis], BoundaryRule::constant)) continue;
+      if (!has_rule(read.boundary[axis], BoundaryRule::periodic)) return false;
+      const bool counts = node.operation == UpdateOperation::index && node.which == static_cast<int>(axis);
+      if (counts) return false;
+      if (node.operation != UpdateOperation::cell) continue;
+      const spec::SystemField& behind = spec_.fields[static_cast<std::size_t>(node.which)];
+      if (behind.axes[axis] && !has_rule(behind.boundary[axis], BoundaryRule::periodic)) return false;
+    }
+  }
+  return true;
+}
+
+std::optional<StageGroup> StageFuser::fuse(const StageGroup& group, int stage) {
+  constexpr int none = spec::ExpressionNodes::none;
+  StageGroup together = group;
+  ++together.stages;
+  std::vector<int> roots;
+  for (const auto& [field, node] : alone(stage).values) roots.push_back(node);
+  const std::vector<bool> needed = nodes_.needed_by(roots);
+  std::vector<int> values(needed.size(), none);  // of the stage's nodes
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    if (!needed[i]) continue;
+    values[i] = substitute(group, static_cast<int>(i), values);
+    if (values[i] == none) return std::nullopt;
+  }
+  for (const auto& [field, node] : alone(stage).values)
+    together.values[field] = values[static_cast<std::size_t>(node)];
+  return together;
+}
+
+int StageFuser::substitute(const StageGroup& group, int node, const std::vector<int>& values) {
+  UpdateNode own = nodes_[node];
+  if (own.operation != UpdateOperation::cell || !group.values.contains(own.which)) {
+    for (int& argument : own.arguments) argument = values[static_cast<std::size_t>(argument)];
+    return nodes_.add(own);
+  }
+  if (!can_read(group, own.which, own.at)) return spec::ExpressionNodes::none;
+  const int shifted = nodes_.shift(group.values.at(own.which), own.at);
+  if (shifted == spec::ExpressionNodes::none || own.at == spec::Offset{}) return shifted;
+  return nodes_.add({UpdateOperation::bounded, 0, own.which, {}, {shifted}, own.at});
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,174 @@
+#include "plan/system_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <tuple>
+
+#include "plan/fuse_stages.h"
+
+namespace spidergen::plan {
+namespace {
+
+using spec::UpdateNode;
+using spec::UpdateOperation;
+
+/// The nodes that the roots need, arguments first, and what becomes of the roots' places.
+std::vector<UpdateNode> needed_nodes(const std::vector<UpdateNode>& nodes, std::vector<int>& roots) {
+  std::vector<bool> needed(nodes.size());
+  for (const int root : roots) needed[static_cast<std::size_t>(root)] = true;
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    if (!needed[i]) continue;
+    for (const int argument : nodes[i].arguments) needed[static_cast<std::size_t>(argument)] = true;
+  }
+  std::vector<int> places(nodes.size());
+  std::vector<UpdateNode> found;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!needed[i]) continue;
+    places[i] = static_cast<int>(found.size());
+    found.push_back(nodes[i]);
+    for (int& argument : found.back().arguments) argument = places[static_cast<std::size_t>(argument)];
+  }
+  for (int& root : roots) root = places[static_cast<std::size_t>(root)];
+  return found;
+}
+
+std::vector<ReadRow> rows_of(const std::vector<UpdateNode>& nodes) {
+  std::map<std::array<int, 3>, std::array<int, 2>> columns;  // by field, dz, dy
+  for (const UpdateNode& node : nodes) {
+    if (node.operation != UpdateOperation::cell) continue;
+    const int dx = node.at[spec::axis_x];
+    const auto [row, is_new] =
+        columns.try_emplace({node.which, node.at[spec::axis_z], node.at[spec::axis_y]}, std::array{dx, dx});
+    row->second = {std::min(row->second[0], dx), std::max(row->second[1], dx)};
+  }
+  std::vector<ReadRow> rows;
+  for (const auto& [at, dx] : columns) rows.push_back({at[0], at[1], at[2], dx[0], dx[1]});
+  return rows;
+}
+
+bool reads_around(const std::vector<ReadRow>& rows, int field) {
+  return std::any_of(rows.begin(), rows.end(), [field](const ReadRow& row) {
+    return row.field == field && (row.dz != 0 || row.dy != 0 || row.low != 0 || row.high != 0);
+  });
+}
+
+bool reads(const std::vector<ReadRow>& rows, int field) {
+  return std::any_of(rows.begin(), rows.end(), [field](const ReadRow& row) { return row.field == field; });
+}
+
+/// Cells of a row in whole vectors of `columns`, as a lane has them in registers
+/// (runtime/device/spider/sums/system_rows.h).
+int cells_in_registers(const spec::SystemSpec& spec, const ReadRow& row, int columns) {
+  if (!spec.fields[static_cast<std::size_t>(row.field)].axes[spec::axis_x]) return 1;
+  const auto vector_of = [columns](int column) { return column / columns - (column % columns < 0 ? 1 : 0); };
+  return (vector_of(columns - 1 + row.high) - vector_of(row.low) + 1) * columns;
+}
+
+/// Columns of a lane, as many as leave its rows in registers; and blocks that these leave room for.
+void choose_launch(const spec::SystemSpec& spec, bool in_doubles, SystemSweep& sweep) {
+  constexpr int most_row_registers = 144;
+  constexpr int own_registers = 28;  // addresses, the place, what expressions need between
+  constexpr std::array<std::pair<int, int>, 3> rooms{{{4, 64}, {3, 84}, {2, 128}}};
+  int registers = 0;
+  for (int columns = in_doubles ? 2 : 4; columns >= 1; columns /= 2) {
+    int cells = columns * static_cast<int>(sweep.results.size());
+    for (const ReadRow& row : sweep.rows) cells += cells_in_registers(spec, row, columns);
+    registers = cells * (in_doubles ? 2 : 1);
+    sweep.columns = columns;
+    if (registers <= most_row_registers) break;
+  }
+  sweep.blocks_per_multiprocessor = 1;
+  for (const auto& [blocks, room] : rooms) {
+    if (registers + own_registers > room) continue;
+    sweep.blocks_per_multiprocessor = blocks;
+    break;
+  }
+}
+
+int bytes_per_point(const spec::SystemSpec& spec, const std::vector<ReadRow>& rows,
+                    const std::vector<SystemResult>& results) {
+  int bytes = 0;
+  for (std::size_t i = 0; i < spec.fields.size(); ++i) {
+    const spec::SystemField& field = spec.fields[i];
+    const bool is_whole = field.axes[spec::axis_x] && (spec.dimensions < 2 || field.axes[spec::axis_y]) &&
+                          (spec.dimensions < 3 || field.axes[spec::axis_z]);
+    if (!is_whole) continue;
+    if (reads(rows, static_cast<int>(i))) bytes += spec::element_bytes(field.storage);
+  }
+  for (const SystemResult& result : results)
+    bytes += spec::element_bytes(spec.fields[static_cast<std::size_t>(result.field)].storage);
+  return bytes;
+}
+
+SystemSweep sweep_of(const spec::SystemSpec& spec, const std::vector<UpdateNode>& nodes,
+                     const StageGroup& group) {
+  SystemSweep sweep;
+  sweep.first_stage = group.first_stage;
+  sweep.stages = group.stages;
+  std::vector<int> roots;
+  for (const auto& [field, node] : group.values) roots.push_back(node);
+  sweep.nodes = needed_nodes(nodes, roots);
+  sweep.rows = rows_of(sweep.nodes);
+  std::size_t i = 0;
+  for (const auto& [field, node] : group.values)
+    sweep.results.push_back({field, roots[i++], reads_around(sweep.rows, field)});
+  sweep.bytes_per_point = bytes_per_point(spec, sweep.rows, sweep.results);
+  return sweep;
+}
+
+/// Is the fused sweep worth it? It reads less, and what it computes again fits.
+bool pays(const SystemSweep& fused, const SystemSweep& first, const SystemSweep& second) {
+  constexpr double most_bytes = 0.92;  // of what the two move
+  constexpr std::size_t most_rows = 48;
+  const std::size_t apart = first.nodes.size() + second.nodes.size();
+  return fused.bytes_per_point <= most_bytes * (first.bytes_per_point + second.bytes_per_point) &&
+         fused.rows.size() <= most_rows && fused.nodes.size() <= 3 * apart + 100;
+}
+
+std::vector<int> find_uses(const spec::SystemSpec& spec, const std::vector<SystemSweep>& sweeps) {
+  std::vector<int> uses(spec.fields.size());
+  for (const SystemSweep& sweep : sweeps) {
+    for (const ReadRow& row : sweep.rows) uses[static_cast<std::size_t>(row.field)] |= field_read;
+    for (const SystemResult& result : sweep.results) {
+      int& use = uses[static_cast<std::size_t>(result.field)];
+      use |= field_written;
+      if (result.into_other) use = (use | field_two_buffers) ^ field_result_in_output;
+    }
+  }
+  return uses;
+}
+
+}  // namespace
+
+SystemPlan plan_system(const spec::SystemSpec& spec) {
+  SystemPlan plan;
+  plan.in_doubles = std::any_of(spec.fields.begin(), spec.fields.end(), [](const spec::SystemField& field) {
+    return field.storage == spec::Storage::f64;
+  });
+  StageFuser fuser(spec, plan.in_doubles);
+  std::vector<StageGroup> groups;
+  for (int stage = 0; stage < static_cast<int>(spec.stages.size()); ++stage) {
+    const StageGroup alone = fuser.alone(stage);
+    SystemSweep own = sweep_of(spec, fuser.nodes(), alone);
+    plan.bytes_apart += own.bytes_per_point;
+    if (!groups.empty()) {
+      if (const std::optional<StageGroup> together = fuser.fuse(groups.back(), stage)) {
+        SystemSweep fused = sweep_of(spec, fuser.nodes(), *together);
+        if (pays(fused, plan.sweeps.back(), own)) {
+          groups.back() = *together;
+          plan.sweeps.back() = std::move(fused);
+          continue;
+        }
+      }
+    }
+    groups.push_back(alone);
+    plan.sweeps.push_back(std::move(own));
+  }
+  for (SystemSweep& sweep : plan.sweeps) choose_launch(spec, plan.in_doubles, sweep);
+  plan.uses = find_uses(spec, plan.sweeps);
+  return plan;
+}
+
+}  // namespace spidergen::plan

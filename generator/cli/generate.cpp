@@ -1,17 +1,44 @@
 #include "cli/generate.h"
 
+#include <fmt/format.h>
+
+#include "emit/describe_system.h"
 #include "emit/explain.h"
+#include "emit/system_text.h"
 #include "pack/pack.h"
 #include "pack/prove.h"
 #include "plan/error_bound.h"
+#include "plan/system_plan.h"
 
 namespace spidergen::cli {
+namespace {
+
+void generate_system(const spec::SystemSpec& spec, const plan::Request& request,
+                     const std::vector<std::string>& architectures, GenerateResult& result) {
+  if (request.engine && *request.engine != plan::Engine::cuda) {
+    result.diagnostics.error(spec.where, fmt::format("systems of equations are computed on CUDA cores; leave "
+                                                     "out '--engine {}'",
+                                                     plan::engine_name(*request.engine)));
+  }
+  result.diagnostics.sort_by_location();
+  if (result.diagnostics.has_errors()) return;
+  const plan::SystemPlan plan = plan::plan_system(spec);
+  result.files = emit::emit_system(spec, plan, version());
+  result.explanation_text = emit::explain_system_text(spec, plan, architectures);
+  result.explanation_json = emit::explain_system_json(spec, plan);
+}
+
+}  // namespace
 
 GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::ParameterOverride>& overrides,
                         const plan::Request& request, const std::vector<std::string>& architectures) {
   GenerateResult result;
   const spec::ReadResult read = spec::read_spec(source, overrides);
   result.diagnostics = read.diagnostics;
+  if (read.system) {
+    generate_system(*read.system, request, architectures, result);
+    return result;
+  }
   const plan::PlanResult planned = plan::make_plan(read.spec, request);
   result.diagnostics.append(planned.diagnostics);
   if (!result.diagnostics.has_errors())

@@ -72,7 +72,8 @@ class SweepText {
     bindings["blocks_per_multiprocessor"] = fmt::to_string(sweep_.blocks_per_multiprocessor);
     bindings["row_count"] = fmt::to_string(sweep_.rows.size());
     bindings["written_count"] = fmt::to_string(sweep_.results.size());
-    bindings["rows"] = rows_text();
+    bindings["row_room"] = sweep_.rows.empty() ? "1" : "row_count";
+    bindings["rows"] = sweep_.rows.empty() ? "{}" : rows_text();
     std::vector<std::string> written;
     for (const plan::SystemResult& result : sweep_.results)
       written.push_back(fmt::format("{{{}, {}}}", result.field, result.into_other));

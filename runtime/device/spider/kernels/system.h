@@ -98,16 +98,16 @@ struct SystemKernel {
 
   SPIDER_DEVICE static constexpr int reach_low(int axis) {
     int reach = 0;
-    for (const ReadRow& row : Sweep::rows) {
-      const int low = axis == 0 ? -row.dz : -row.dy;
+    for (int i = 0; i < Sweep::row_count; ++i) {
+      const int low = axis == 0 ? -Sweep::rows[i].dz : -Sweep::rows[i].dy;
       reach = low > reach ? low : reach;
     }
     return reach;
   }
   SPIDER_DEVICE static constexpr int reach_high(int axis) {
     int reach = 0;
-    for (const ReadRow& row : Sweep::rows) {
-      const int high = axis == 0 ? row.dz : row.dy;
+    for (int i = 0; i < Sweep::row_count; ++i) {
+      const int high = axis == 0 ? Sweep::rows[i].dz : Sweep::rows[i].dy;
       reach = high > reach ? high : reach;
     }
     return reach;

@@ -84,8 +84,8 @@ struct AxisPlace {
 /// What the rules of a field's axis make of index `i`.
 template <class Sweep, int field, int axis>
 SPIDER_DEVICE AxisPlace place_along(std::int32_t i, std::int64_t extent) {
-  constexpr const auto& faces = Sweep::fields[field].faces[axis];
-  constexpr AxisRules rules{faces[0].rule, faces[1].rule, 1, 2};  // an antisymmetric face gives 0
+  constexpr AxisRules rules{face_of<Sweep, field, axis, 0>().rule, face_of<Sweep, field, axis, 1>().rule, 1,
+                            2};  // an antisymmetric face gives 0
   if (i >= 0 && i < extent) return {i, 0, false};
   if constexpr (negates(rules)) {
     const SignedIndex mapped = map_signed_index(rules, i, static_cast<std::int32_t>(extent));
@@ -101,10 +101,9 @@ SPIDER_DEVICE AxisPlace place_along(std::int32_t i, std::int64_t extent) {
 template <class Sweep, int field, int axis>
 SPIDER_DEVICE typename Sweep::Number constant_along(const AxisPlace& place) {
   using Number = typename Sweep::Number;
-  constexpr const auto& faces = Sweep::fields[field].faces[axis];
-  const Number value = place.constant == 3   ? Number{0}
-                       : place.constant == 1 ? static_cast<Number>(faces[0].value)
-                                             : static_cast<Number>(faces[1].value);
+  constexpr auto low = static_cast<Number>(face_of<Sweep, field, axis, 0>().value);
+  constexpr auto high = static_cast<Number>(face_of<Sweep, field, axis, 1>().value);
+  const Number value = place.constant == 3 ? Number{0} : place.constant == 1 ? low : high;
   return place.negated ? -value : value;
 }
 

@@ -40,6 +40,12 @@ struct CellsOfStorage<SPIDER_F64> {
   using Type = F64Cells;
 };
 
+/// A face of a field; side 0 is low. By value: code of a device has no address of the table.
+template <class Sweep, int field, int axis, int side>
+SPIDER_DEVICE constexpr Face face_of() {
+  return Sweep::fields[field].faces[axis][side];
+}
+
 /// Where the cells of each row are among a lane's: whole vectors of `columns` cells, counted from that of the
 /// lane's own points. A field without cells along x has one cell a row.
 template <class Sweep>
@@ -136,12 +142,13 @@ struct LanePoint {
   /// Along a periodic axis the value is that of the point which the reads behind it were mapped to.
   template <int field, int axis>
   SPIDER_DEVICE Number bounded_along(std::int32_t i, Number value) const {
-    constexpr const auto& faces = Sweep::fields[field].faces[axis];
-    if constexpr (faces[0].rule == FaceRule::constant) {
-      if (i < 0) value = static_cast<Number>(faces[0].value);
+    constexpr Face low = face_of<Sweep, field, axis, 0>();
+    constexpr Face high = face_of<Sweep, field, axis, 1>();
+    if constexpr (low.rule == FaceRule::constant) {
+      if (i < 0) value = static_cast<Number>(low.value);
     }
-    if constexpr (faces[1].rule == FaceRule::constant) {
-      if (i >= sweep.extent[axis]) value = static_cast<Number>(faces[1].value);
+    if constexpr (high.rule == FaceRule::constant) {
+      if (i >= sweep.extent[axis]) value = static_cast<Number>(high.value);
     }
     return value;
   }

@@ -92,35 +92,73 @@ std::optional<std::array<int, 3>> read_orders(const ShapeKeys& keys, Context& co
   return orders;
 }
 
+/// Where the derivative is taken along each axis: 0, or half a spacing up (1) or down (-1).
+std::optional<std::array<int, 3>> read_halves(const ShapeKeys& keys, Context& context) {
+  const Node* node = keys.find("at");
+  if (!node) return std::array<int, 3>{};
+  const std::string_view what =
+      "'at' is a mapping of axes to where the derivative is taken, in spacings from the point, such as {x: "
+      "1/2}";
+  if (!expect(*node, NodeKind::mapping, what, context)) return std::nullopt;
+  bool good = check_keys(*node, axis_names(keys.dimensions), "'at'", context);
+  if (node->entries.empty()) {
+    context.diagnostics.error(node->where, fmt::format("{}, and names at least one axis", what));
+    good = false;
+  }
+  const Node* order = keys.find("order");
+  std::array<int, 3> halves{};
+  for (int axis = first_axis(keys.dimensions); axis <= axis_x; ++axis) {
+    const Entry* entry = find_entry(*node, axis_name(axis));
+    if (!entry) continue;
+    if (order != nullptr && order->kind == NodeKind::mapping && !find_entry(*order, axis_name(axis))) {
+      context.diagnostics.error(entry->where, fmt::format("'at' names axis '{0}', along which 'order' has no "
+                                                          "derivative; remove it, or write order: {{{0}: 1}}",
+                                                          axis_name(axis)));
+      good = false;
+    }
+    const std::optional<double> at = read_number(entry->value, "'at'", context);
+    if (at && *at != 0.5 && *at != -0.5) {
+      context.diagnostics.error(
+          entry->value.where,
+          fmt::format("'at' is 1/2 or -1/2 of a spacing, not {}; without it the derivative is taken at the "
+                      "point",
+                      describe(entry->value)));
+    }
+    good = good && at && (*at == 0.5 || *at == -0.5);
+    halves[index(axis)] = at && *at > 0 ? 1 : -1;
+  }
+  if (!good) return std::nullopt;
+  return halves;
+}
+
 Wide widen(const Rational& value) {
   return Wide(mp::numerator(value)) / Wide(mp::denominator(value));
 }
 
-/// The weights of a derivative over points that are `spacing` apart; {1} of order 0.
-WideList weights_along(int order, int accuracy, double spacing) {
+/// The weights of a derivative over points that are `spacing` apart, as many on both sides of the middle; {1}
+/// of order 0. `half` is where it is taken: 0, or half a spacing up (1) or down (-1).
+WideList weights_along(int order, int accuracy, double spacing, int half = 0) {
   if (order == 0) return {1};
   const Wide unit = mp::pow(Wide(spacing), order);
+  const std::vector<Rational> exact = half == 0
+                                          ? difference_weights(order, difference_radius(order, accuracy))
+                                          : staggered_weights(order, staggered_radius(order, accuracy));
   WideList weights;
-  for (const Rational& weight : difference_weights(order, difference_radius(order, accuracy)))
-    weights.push_back(widen(weight) / unit);
+  if (half > 0) weights.emplace_back(0);
+  for (const Rational& weight : exact) weights.push_back(widen(weight) / unit);
+  if (half < 0) weights.emplace_back(0);
   return weights;
 }
 
-}  // namespace
-
-int difference_radius(int order, int accuracy) {
-  return (order + 1) / 2 - 1 + accuracy / 2;
-}
-
-std::vector<Rational> difference_weights(int order, int radius) {
-  const int points = 2 * radius + 1;
+/// The weights of a derivative of `order` over `points` points one apart, of which the first lies at `first`.
+std::vector<Rational> weights_from(const Rational& first, int order, int points) {
   // weights[k][j]: of point j in the difference of order k over the points up to the last one added. k = -1
   // stands first and is all zeros.
   std::vector<std::vector<Rational>> weights(index(order + 2), std::vector<Rational>(index(points)));
   weights[1][0] = 1;
   Rational before = 1;  // the product of the distances of the last point from those before it
   for (int i = 1; i < points; ++i) {
-    const int x = i - radius;
+    const Rational x = first + i;
     Rational product = 1;
     for (int j = 0; j < i; ++j) product *= i - j;
     const std::size_t last = index(i - 1);
@@ -135,16 +173,35 @@ std::vector<Rational> difference_weights(int order, int radius) {
   return weights.back();
 }
 
+}  // namespace
+
+int difference_radius(int order, int accuracy) {
+  return (order + 1) / 2 - 1 + accuracy / 2;
+}
+
+std::vector<Rational> difference_weights(int order, int radius) {
+  return weights_from(-radius, order, 2 * radius + 1);
+}
+
+int staggered_radius(int order, int accuracy) {
+  return order / 2 + accuracy / 2;
+}
+
+std::vector<Rational> staggered_weights(int order, int radius) {
+  return weights_from(Rational(1 - 2 * radius, 2), order, 2 * radius);
+}
+
 std::optional<Coefficients> read_derivative(const ShapeKeys& keys, Context& context) {
   const std::optional<std::array<int, 3>> orders = read_orders(keys, context);
   const std::optional<int> accuracy = read_accuracy(keys, context);
   std::array<bool, 3> derived{};
   for (std::size_t axis = 0; axis < derived.size(); ++axis) derived[axis] = orders && (*orders)[axis] > 0;
   const std::optional<std::array<double, 3>> spacing = read_spacing(keys, derived, context);
-  if (!orders || !accuracy || !spacing) return std::nullopt;
+  const std::optional<std::array<int, 3>> halves = read_halves(keys, context);
+  if (!orders || !accuracy || !spacing || !halves) return std::nullopt;
   std::array<WideList, 3> lists;
   for (std::size_t axis = 0; axis < lists.size(); ++axis)
-    lists[axis] = weights_along((*orders)[axis], *accuracy, (*spacing)[axis]);
+    lists[axis] = weights_along((*orders)[axis], *accuracy, (*spacing)[axis], (*halves)[axis]);
   return multiply_lists(lists, keys.find("order")->where, context);
 }
 

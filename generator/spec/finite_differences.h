@@ -17,4 +17,11 @@ using Rational = boost::multiprecision::cpp_rational;
 /// spaced grids, Mathematics of Computation 51 (1988), 699-706. Needs order <= 2 * radius.
 [[nodiscard]] std::vector<Rational> difference_weights(int order, int radius);
 
+/// Points on each side of the middle between two points that the difference of a derivative there takes.
+[[nodiscard]] int staggered_radius(int order, int accuracy);
+
+/// The weights of the difference of `order` in the middle between two points, over the `radius` points on
+/// each side of it: exact for polynomials of degree 2 * radius - 1. Needs order < 2 * radius.
+[[nodiscard]] std::vector<Rational> staggered_weights(int order, int radius);
+
 }  // namespace spidergen::spec

@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "spec/given_names.h"
 #include "spec/names.h"
 #include "spec/update.h"
 
@@ -18,32 +18,34 @@ namespace {
 
 // As many as a launch has room for (runtime/device/spider/kernel.h).
 constexpr std::size_t most_fields = 8;
-constexpr std::size_t most_scalars = 16;
 
-/// A name that the spec gives, and where.
-struct GivenName {
-  std::string name;
-  diag::SourceLocation where;
-  std::string what;  ///< "field 'c'"
-};
+/// What an update knows beside the names that the spec gives.
+std::optional<std::string> own_meaning(const std::string& name) {
+  if (name == "u") return "the input";
+  if (name == "sum") return "the stencil's sum";
+  return meaning_of_axes(name);
+}
 
 class Reader {
  public:
   Reader(const Node& root, bool names_axes, StencilSpec& spec, Context& context)
-      : root_(root), names_axes_(names_axes), spec_(spec), context_(context) {}
+      : root_(root),
+        names_axes_(names_axes),
+        spec_(spec),
+        context_(context),
+        names_("updates", own_meaning, context) {}
 
   void read() {
+    const Entry* const update = find_entry(root_, "update");
+    names_.take_parameters(root_, update != nullptr);
     read_sum_names();
     read_previous();
     read_fields();
-    read_scalars();
-    const Entry* const update = find_entry(root_, "update");
-    if (update == nullptr && given_.empty()) return;
-    check_clashes();
+    spec_.scalars = read_scalars(root_, names_, context_);
     if (update != nullptr) {
       read_update(*update);
     } else {
-      for (const GivenName& one : given_)
+      for (const GivenName& one : names_.all())
         refuse(one.where, fmt::format("{} is of no use without 'update', which says what becomes of it; add "
                                       "'update: ...' or remove it",
                                       one.what));
@@ -55,29 +57,12 @@ class Reader {
     context_.diagnostics.error(where, std::move(text));
   }
 
-  /// Takes a name of `kind`; false where it cannot be one.
-  bool take_name(const std::string& name, const diag::SourceLocation& where, const std::string& kind) {
-    if (!is_identifier(name)) {
-      refuse(where, fmt::format("{} cannot name a {}; use a letter or underscore, then letters, digits and "
-                                "underscores",
-                                shown(name), kind));
-      return false;
-    }
-    if (name.size() > longest_name) {
-      refuse(where, fmt::format("a {}'s name of {} characters is too long; use at most {}", kind, name.size(),
-                                longest_name));
-      return false;
-    }
-    given_.push_back({name, where, fmt::format("{} '{}'", kind, name)});
-    return true;
-  }
-
   /// The sums themselves are read by then.
   void read_sum_names() {
     const Entry* const entry = find_entry(root_, "sums");
     if (entry == nullptr) return;
     names_sums_ = true;
-    for (const Entry& sum : entry->value.entries) (void)take_name(sum.key, sum.where, "sum");
+    for (const Entry& sum : entry->value.entries) (void)names_.take(sum.key, sum.where, "sum");
   }
 
   void read_previous() {
@@ -86,7 +71,7 @@ class Reader {
     if (!expect(entry->value, NodeKind::scalar,
                 "'previous' is the name of the input one step back, such as u_old", context_))
       return;
-    if (take_name(entry->value.text, entry->value.where, "previous field"))
+    if (names_.take(entry->value.text, entry->value.where, "previous field"))
       spec_.previous = {entry->value.text, spec_.storage};
   }
 
@@ -120,7 +105,7 @@ class Reader {
   }
 
   void add_field(const std::string& name, const diag::SourceLocation& where, Storage storage) {
-    if (take_name(name, where, "field")) spec_.fields.push_back({name, storage});
+    if (names_.take(name, where, "field")) spec_.fields.push_back({name, storage});
   }
 
   Storage read_storage(const Entry& field) {
@@ -141,64 +126,6 @@ class Reader {
                          what));
     }
     return found;
-  }
-
-  void read_scalars() {
-    const Entry* const entry = find_entry(root_, "scalars");
-    if (entry == nullptr) return;
-    if (!expect(entry->value, NodeKind::sequence, "'scalars' is a list of names", context_)) return;
-    for (const Node& item : entry->value.items) {
-      if (expect(item, NodeKind::scalar, "'scalars' lists names", context_) &&
-          take_name(item.text, item.where, "scalar"))
-        spec_.scalars.push_back(item.text);
-    }
-    if (entry->value.items.empty()) refuse(entry->where, "'scalars' names none; remove it");
-    if (spec_.scalars.size() > most_scalars) {
-      refuse(entry->where,
-             fmt::format("{} scalars; a kernel takes at most {}", spec_.scalars.size(), most_scalars));
-    }
-  }
-
-  /// What an update knows beside the names that the spec gives.
-  [[nodiscard]] static std::optional<std::string> own_meaning(const std::string& name) {
-    if (name == "u") return "the input";
-    if (name == "sum") return "the stencil's sum";
-    if (name.size() == 2 && std::string("zyx").find(name[1]) != std::string::npos) {
-      if (name[0] == 'i') return "a point's index";
-      if (name[0] == 'n') return "the field's extent";
-    }
-    return std::nullopt;
-  }
-
-  /// Every name stands for one thing.
-  void check_clashes() {
-    std::map<std::string, std::string> taken;
-    const Entry* const parameters = find_entry(root_, "parameters");
-    if (parameters != nullptr && parameters->value.kind == NodeKind::mapping) {
-      for (const Entry& parameter : parameters->value.entries) {
-        const std::string what = fmt::format("parameter '{}'", parameter.key);
-        if (const auto meaning = own_meaning(parameter.key); meaning && find_entry(root_, "update")) {
-          refuse(parameter.where, fmt::format("{} clashes with {}, which updates call so; give it another "
-                                              "name",
-                                              what, *meaning));
-        }
-        taken[parameter.key] = what;
-      }
-    }
-    for (const GivenName& one : given_) {
-      if (const auto meaning = own_meaning(one.name)) {
-        refuse(one.where, fmt::format("{} clashes with {}, which updates call so; give it another name",
-                                      one.what, *meaning));
-      } else if (is_built_in(one.name)) {
-        refuse(one.where, fmt::format("'{}' is built into expressions; give the {} another name", one.name,
-                                      one.what.substr(0, one.what.find(" '"))));
-      } else if (const auto [before, is_new] = taken.try_emplace(one.name, one.what); !is_new) {
-        refuse(one.where,
-               fmt::format("{} has the name of {}; give one of them another", one.what,
-                           before->second == one.what ? "another " + one.what.substr(0, one.what.find(" '"))
-                                                      : before->second));
-      }
-    }
   }
 
   [[nodiscard]] UpdateNames update_names() const {
@@ -233,7 +160,7 @@ class Reader {
     const auto is_used = [&](const std::string& name) {
       return std::find(used.begin(), used.end(), name) != used.end();
     };
-    for (const GivenName& one : given_) {
+    for (const GivenName& one : names_.all()) {
       if (!is_used(one.name))
         refuse(one.where, fmt::format("{} is not used in 'update'; use it or remove it", one.what));
     }
@@ -241,7 +168,7 @@ class Reader {
       refuse(node.where,
              "'update' does not use 'sum', the stencil: then nothing needs its coefficients; use it, as in "
              "u + 0.1*sum");
-    const bool is_plain = update.nodes.size() == 1 && given_.size() == (names_sums_ ? 1 : 0);
+    const bool is_plain = update.nodes.size() == 1 && names_.all().size() == (names_sums_ ? 1 : 0);
     if (is_plain) return;  // the only sum, as without an update
     spec_.update = std::move(update);
   }
@@ -264,7 +191,7 @@ class Reader {
   StencilSpec& spec_;
   Context& context_;
   bool names_sums_ = false;
-  std::vector<GivenName> given_;
+  GivenNames names_;
 };
 
 }  // namespace

@@ -34,6 +34,7 @@ struct OwnKey {
 const std::vector<OwnKey>& own_keys() {
   static const std::vector<OwnKey> keys = {
       {"order", {Shape::derivative}},
+      {"at", {Shape::derivative}},
       {"spacing", {Shape::derivative, Shape::laplacian}},
       {"sigma", {Shape::gaussian}},
       {"truncate", {Shape::gaussian}},
@@ -92,9 +93,9 @@ std::optional<double> read_or(const ShapeKeys& keys, std::string_view key, doubl
   return node ? read_number(*node, fmt::format("'{}'", key), context) : absent;
 }
 
-/// The one sum that a mapping says. It is sum `place` of the spec.
+/// The one sum that a mapping says.
 Operator read_sum(const Node& mapping, const diag::SourceLocation& start, std::optional<int> dimensions,
-                  Storage storage, int place, Context& context) {
+                  Storage storage, Context& context) {
   const ShapeKeys keys{mapping, start, dimensions.value_or(0)};
   const Node* shape_node = keys.require("shape", "'shape: star'", context);
   const std::optional<Shape> shape =
@@ -121,7 +122,6 @@ Operator read_sum(const Node& mapping, const diag::SourceLocation& start, std::o
   const std::optional<double> center = read_or(keys, "center", 0, context);
   if (!coefficients || !scale || !center) return result;
   result.taps = finish_taps(std::move(coefficients->taps), {*scale, *center}, storage, result.where, context);
-  for (Tap& tap : result.taps) tap.sum = place;
   return result;
 }
 
@@ -137,16 +137,16 @@ void check_keys_beside(const Node& root, Context& context) {
   }
 }
 
-/// What only the mapping of a sum can have wrong.
-void check_keys_within(const Entry& sum, Context& context) {
-  check_keys(sum.value, operator_keys(), fmt::format("sum {}", shown(sum.key)), context);
+/// What only the mapping of a named sum can have wrong.
+void check_keys_within(const Entry& sum, std::string_view kind, Context& context) {
+  check_keys(sum.value, operator_keys(), fmt::format("{} {}", kind, shown(sum.key)), context);
   const std::optional<Shape> shape = find_shape(sum.value);
   const Entry* accuracy = find_entry(sum.value, "accuracy");
   if (accuracy == nullptr || !shape || has_order_of_accuracy(*shape)) return;
   context.diagnostics.error(accuracy->where,
-                            fmt::format("'accuracy' of a sum goes with 'shape: derivative' and 'shape: "
+                            fmt::format("'accuracy' of {} {} goes with 'shape: derivative' and 'shape: "
                                         "laplacian', not with '{}'; remove it",
-                                        shape_name(*shape)));
+                                        kind == "operator" ? "an" : "a", kind, shape_name(*shape)));
 }
 
 Operator read_sums(const Entry& entry, const Node& root, std::optional<int> dimensions, Storage storage,
@@ -161,13 +161,9 @@ Operator read_sums(const Entry& entry, const Node& root, std::optional<int> dime
     context.diagnostics.error(entry.where, "'sums' names none; write a 'shape' and what goes with it");
   for (const Entry& sum : entry.value.entries) {
     const auto place = static_cast<int>(all.sums.size());
-    all.sums.push_back({sum.key, Shape::taps});
-    if (!expect(sum.value, NodeKind::mapping,
-                fmt::format("sum {} is a mapping of 'shape' and what goes with it", shown(sum.key)), context))
-      continue;
-    check_keys_within(sum, context);
-    Operator one = read_sum(sum.value, sum.where, dimensions, storage, place, context);
-    all.sums.back().shape = one.sums.front().shape;
+    Operator one = read_named_operator(sum, "sum", dimensions, storage, context);
+    all.sums.push_back(one.sums.front());
+    for (Tap& tap : one.taps) tap.sum = place;
     all.taps.insert(all.taps.end(), one.taps.begin(), one.taps.end());
   }
   if (all.sums.size() > most_sums) {
@@ -185,9 +181,9 @@ Operator read_sums(const Entry& entry, const Node& root, std::optional<int> dime
 }  // namespace
 
 const std::vector<std::string>& operator_keys() {
-  static const std::vector<std::string> keys = {"shape",   "radius", "order",       "accuracy",
-                                                "spacing", "sigma",  "truncate",    "weight",
-                                                "scale",   "center", "coefficients"};
+  static const std::vector<std::string> keys = {"shape",   "radius", "order",  "accuracy",
+                                                "spacing", "at",     "sigma",  "truncate",
+                                                "weight",  "scale",  "center", "coefficients"};
   return keys;
 }
 
@@ -203,11 +199,25 @@ std::optional<Shape> find_shape(const Node& mapping) {
   return std::nullopt;
 }
 
+Operator read_named_operator(const Entry& entry, std::string_view kind, std::optional<int> dimensions,
+                             Storage storage, Context& context) {
+  Operator result;
+  result.sums.emplace_back();
+  const std::string what =
+      fmt::format("{} {} is a mapping of 'shape' and what goes with it", kind, shown(entry.key));
+  if (expect(entry.value, NodeKind::mapping, what, context)) {
+    check_keys_within(entry, kind, context);
+    result = read_sum(entry.value, entry.where, dimensions, storage, context);
+  }
+  result.sums.front().name = entry.key;
+  return result;
+}
+
 Operator read_operator(const Node& root, const diag::SourceLocation& start, std::optional<int> dimensions,
                        Storage storage, Context& context) {
   const Entry* sums = find_entry(root, "sums");
   return sums ? read_sums(*sums, root, dimensions, storage, context)
-              : read_sum(root, start, dimensions, storage, 0, context);
+              : read_sum(root, start, dimensions, storage, context);
 }
 
 }  // namespace spidergen::spec

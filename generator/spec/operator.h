@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "diag/diagnostic.h"
@@ -33,5 +34,10 @@ struct Operator {
 /// dimensions are in error, what can be judged without them is.
 [[nodiscard]] Operator read_operator(const Node& root, const diag::SourceLocation& start,
                                      std::optional<int> dimensions, Storage storage, Context& context);
+
+/// Reads one sum by name: the mapping `entry` with keys of operator_keys(). `kind` is its word in messages,
+/// such as "sum". Without taps where it is in error.
+[[nodiscard]] Operator read_named_operator(const Entry& entry, std::string_view kind,
+                                           std::optional<int> dimensions, Storage storage, Context& context);
 
 }  // namespace spidergen::spec

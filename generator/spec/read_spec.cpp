@@ -2,25 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <optional>
 #include <utility>
 
 #include "spec/boundary.h"
+#include "spec/document.h"
 #include "spec/fields.h"
 #include "spec/further_fields.h"
 #include "spec/names.h"
 #include "spec/operator.h"
 #include "spec/parameters.h"
+#include "spec/read_system.h"
 #include "spec/source_text.h"
 #include "spec/store_axes.h"
 #include "spec/yaml_tree.h"
 
 namespace spidergen::spec {
 namespace {
-
-constexpr int newest_schema = 1;
-constexpr std::size_t longest_description = 500;
 
 const std::vector<std::string>& known_keys() {
   static const std::vector<std::string> keys = [] {
@@ -29,8 +27,8 @@ const std::vector<std::string>& known_keys() {
     for (const std::string& key : operator_keys()) {
       if (key != "accuracy") all.push_back(key);
     }
-    all.insert(all.end(),
-               {"sums", "boundary", "steps", "tolerance", "previous", "fields", "scalars", "update"});
+    all.insert(all.end(), {"sums", "boundary", "steps", "tolerance", "previous", "fields", "scalars",
+                           "update", "operators", "stages", "reduce"});
     return all;
   }();
   return keys;
@@ -55,113 +53,6 @@ const Choices<Accuracy>& accuracies() {
   static const Choices<Accuracy> choices = {
       {"full", Accuracy::full}, {"tf32", Accuracy::tf32}, {"f16", Accuracy::f16}};
   return choices;
-}
-
-/// The document that is read, and what the readers of its keys share.
-struct Document {
-  const SpecSource& source;
-  const Node& root;
-  diag::SourceLocation start;  ///< where messages about absent keys point
-  Context& context;
-
-  [[nodiscard]] const Node* find(std::string_view key) const {
-    const Entry* entry = find_entry(root, key);
-    return entry ? &entry->value : nullptr;
-  }
-
-  [[nodiscard]] diag::SourceLocation place(std::string_view key) const {
-    const Entry* entry = find_entry(root, key);
-    return entry ? entry->where : start;
-  }
-
-  /// The value of a key that every spec has; `example` shows how to add it.
-  [[nodiscard]] const Node* require(std::string_view key, std::string_view example) const {
-    const Node* node = find(key);
-    if (!node) context.diagnostics.error(start, fmt::format("'{}' is missing; add {}", key, example));
-    return node;
-  }
-};
-
-/// False for a spec of a later schema: its other keys may mean anything.
-bool check_schema(const Document& document) {
-  const Node* node = document.find("schema");
-  if (!node) return true;
-  const std::optional<double> schema = read_number(*node, "'schema'", document.context);
-  if (!schema) return true;
-  const bool is_whole = std::trunc(*schema) == *schema;
-  if (is_whole && *schema > newest_schema) {
-    document.context.diagnostics.error(
-        node->where,
-        fmt::format("schema {} needs a newer spider-gen; this one reads schema {}", *schema, newest_schema));
-    return false;
-  }
-  if (!is_whole || *schema < 1) {
-    document.context.diagnostics.error(
-        node->where, fmt::format("'schema' is a whole number from 1 on, not {}", describe(*node)));
-  }
-  return true;
-}
-
-std::string read_name(const Document& document) {
-  const std::string stem = file_stem(document.source.path);
-  const Node* node =
-      document.require("stencil", "'stencil: NAME', where NAME is the file's name without .yaml");
-  if (!node || !expect(*node, NodeKind::scalar, "'stencil' is the stencil's name", document.context))
-    return {};
-  const std::string objection = objection_to_stencil_name(node->text);
-  if (!objection.empty()) {
-    document.context.diagnostics.error(node->where, objection);
-  } else if (document.source.path != "-" && node->text != stem) {
-    document.context.diagnostics.error(
-        node->where,
-        fmt::format("stencil '{}' stands in a file called '{}'; the names agree, so rename one of them",
-                    node->text, stem));
-  }
-  return document.source.name.empty() ? node->text : document.source.name;
-}
-
-/// Why a text cannot stand in a comment of generated files; empty where it can.
-std::string objection_to_description(std::string_view text) {
-  if (text.find_first_of("\n\t") != std::string_view::npos)
-    return "'description' is one line without tabs; shorten it";
-  if (text.size() > longest_description)
-    return fmt::format("'description' is one line of at most {} bytes; shorten it", longest_description);
-  if (diag::printable(text) != text) {
-    return "'description' holds a control character, or a mark that turns the direction of text; leave it "
-           "out";
-  }
-  const bool ends_comment =
-      text.find("*/") != std::string_view::npos || text.find("/*") != std::string_view::npos;
-  if (ends_comment || text.ends_with('\\') || text.ends_with("?\?/")) {  // in C99 a spelling of the backslash
-    return "'description' becomes a comment of the generated files; leave out '/*', '*/' and a final "
-           "backslash";
-  }
-  return {};
-}
-
-std::string read_description(const Document& document) {
-  const Node* node = document.find("description");
-  if (!node || !expect(*node, NodeKind::scalar, "'description' is a line of text", document.context))
-    return {};
-  std::string text =
-      node->text.substr(0, node->text.find_last_not_of(" \n") + 1);  // block texts end in a line end
-  const std::string objection = objection_to_description(text);
-  if (objection.empty()) return text;
-  document.context.diagnostics.error(node->where, objection);
-  return {};
-}
-
-std::optional<int> read_dimensions(const Document& document) {
-  const Node* node = document.require("dimensions", "'dimensions: 2' (or 1 or 3)");
-  return node ? read_whole(*node, "'dimensions'", 1, 3, document.context) : std::nullopt;
-}
-
-/// A key that every spec has and that takes one of a few words.
-template <typename Value>
-std::optional<Value> require_choice(const Document& document, const std::string& key,
-                                    const Choices<Value>& choices) {
-  const Node* node = document.require(key, fmt::format("'{}: {}'", key, choices.front().first));
-  return node ? read_choice(*node, fmt::format("'{}'", key), choices, document.context) : std::nullopt;
 }
 
 /// A key that may be absent; the first choice is its default.
@@ -260,10 +151,21 @@ KeyLocations key_locations(const Document& document, const diag::SourceLocation&
           document.place("steps"),      document.place("update")};
 }
 
+/// Reports keys that mean something beside `stages` alone.
+void check_keys_of_systems(const Document& document) {
+  for (const auto& [key, instead] : {std::pair{"operators", "write 'stages' too, or call them 'sums'"},
+                                     std::pair{"reduce", "write 'stages' too, or remove it"}}) {
+    if (document.find(key) == nullptr) continue;
+    document.context.diagnostics.error(
+        document.place(key),
+        fmt::format("'{}' goes with 'stages', the key of a system of equations; {}", key, instead));
+  }
+}
+
 void read_document(const Document& document, const std::vector<ParameterOverride>& overrides,
                    StencilSpec& spec) {
   constexpr int any_dimensions = 3;  // to judge a boundary where the spec's own dimensions are in error
-  if (!check_schema(document)) return;
+  check_keys_of_systems(document);
   check_keys(document.root, known_keys(), "the spec", document.context);
   spec.name = read_name(document);
   spec.description = read_description(document);
@@ -323,7 +225,17 @@ ReadResult read_spec(const SpecSource& source, const std::vector<ParameterOverri
   Calculator calculator;
   Context context{calculator, result.diagnostics};
   if (expect(*root, NodeKind::mapping, "a spec is a mapping of keys such as 'stencil: NAME'", context)) {
-    read_document({source, *root, {source.path, 1, 1}, context}, overrides, result.spec);
+    const Document document{source, *root, {source.path, 1, 1}, context};
+    if (check_schema(document)) {
+      if (document.find("stages") != nullptr) {
+        result.system = read_system(document, overrides);
+        result.system->source_name = result.spec.source_name;
+        result.system->source_hash = result.spec.source_hash;
+        result.spec.name = result.system->name;
+      } else {
+        read_document(document, overrides, result.spec);
+      }
+    }
   }
   result.diagnostics.sort_by_location();
   return result;

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "diag/diagnostic.h"
 #include "spec/stencil_spec.h"
+#include "spec/system_spec.h"
 
 namespace spidergen::spec {
 
@@ -30,6 +32,7 @@ inline constexpr std::size_t longest_text = 1U << 22U;
 struct ReadResult {
   StencilSpec
       spec;  ///< complete when there are no errors; otherwise what could be read, the rest at its default
+  std::optional<SystemSpec> system = {};  ///< alike, in the place of `spec`: of a document with `stages`
   diag::Diagnostics diagnostics;
 };
 

@@ -27,7 +27,7 @@ namespace spidergen::spec {
 
 // Shapes that make their coefficients from other keys beside `shape`.
 
-/// A derivative by central differences: `order`, `accuracy`, `spacing`.
+/// A derivative by central differences: `order`, `accuracy`, `spacing`, `at`.
 [[nodiscard]] std::optional<Coefficients> read_derivative(const ShapeKeys& keys, Context& context);
 
 /// The sum of the second derivatives along all axes: `accuracy`, `spacing`.

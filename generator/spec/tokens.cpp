@@ -74,8 +74,9 @@ TokenResult read_token(std::string_view expression, std::size_t offset, Grammar 
   if (is_digit(first) || first == '.') return read_number(expression, offset);
   if (is_name_character(first)) return read_name(expression, offset);
   if (is_one_of(first, "+-*/^(),")) return Token{TokenKind::symbol, offset, expression.substr(offset, 1), 0};
-  if (grammar == Grammar::with_conditions && is_one_of(first, "<>=!?:"))
-    return read_condition(expression, offset);
+  if (grammar != Grammar::numbers && is_one_of(first, "<>=!?:")) return read_condition(expression, offset);
+  if (grammar == Grammar::with_neighbours && is_one_of(first, "[]"))
+    return Token{TokenKind::symbol, offset, expression.substr(offset, 1), 0};
   const bool printable = first > ' ' && first <= '~';
   return ExpressionError{offset,
                          fmt::format("{} has no place in an expression; use numbers, names and + - * / ^ ( )",

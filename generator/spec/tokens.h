@@ -37,8 +37,8 @@ struct Token {
 /// Bytes of the decimal number that begins `text`: digits, point, exponent; 0 where none does.
 [[nodiscard]] std::size_t number_length(std::string_view text);
 
-/// What expressions are made of: of updates also comparisons and `? :`.
-enum class Grammar { numbers, with_conditions };
+/// What expressions are made of: of updates also comparisons and `? :`, of systems also offsets in `[ ]`.
+enum class Grammar { numbers, with_conditions, with_neighbours };
 
 /// All tokens, the end included. They refer to `expression`.
 [[nodiscard]] std::variant<std::vector<Token>, ExpressionError> read_tokens(

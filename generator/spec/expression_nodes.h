@@ -1,0 +1,83 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "spec/expression.h"
+#include "spec/stencil_spec.h"
+#include "spec/update.h"
+
+namespace spidergen::spec {
+
+/// The nodes of expressions, each sub-expression once. Arguments come before what takes them. Operations of
+/// constants are folded.
+class ExpressionNodes {
+ public:
+  /// In the place of a node that cannot be: objection() says why.
+  static constexpr int none = -1;
+
+  explicit ExpressionNodes(Calculator& calculator) : calculator_(calculator) {}
+
+  [[nodiscard]] const std::vector<UpdateNode>& all() const { return nodes_; }
+  [[nodiscard]] const UpdateNode& operator[](int node) const {
+    return nodes_[static_cast<std::size_t>(node)];
+  }
+  [[nodiscard]] bool is_number(int node) const { return (*this)[node].operation == UpdateOperation::number; }
+
+  /// The node, which may be there already; none where there are too many.
+  [[nodiscard]] int add(UpdateNode node);
+  [[nodiscard]] int number(double constant);
+  /// An operation of numbers; of constants its result. None where that is no finite number, or where there
+  /// are too many nodes.
+  [[nodiscard]] int combine(UpdateOperation operation, std::vector<int> arguments,
+                            std::string_view function = {});
+
+  /// The cell of a field, which has cells along `axes`; the offset is 0 along the others.
+  [[nodiscard]] int cell(int field, const std::array<bool, 3>& axes, const Offset& at);
+  /// The expression at another point: every cell and every index is taken `by` further along the axes. None
+  /// where it reaches too far or has values after the sweep, and where there are too many nodes.
+  [[nodiscard]] int shift(int node, const Offset& by);
+  /// The weighted sum of the expression at the taps. Taps of one value, of a field without cells along an
+  /// axis, become one. None as of shift().
+  [[nodiscard]] int apply(const std::vector<Tap>& taps, int node);
+
+  /// Which nodes `roots` need, themselves included.
+  [[nodiscard]] std::vector<bool> needed_by(const std::vector<int>& roots) const;
+
+  /// Why the last node was none; empty where its cause was reported before.
+  [[nodiscard]] const std::string& objection() const { return objection_; }
+  /// Are there too many nodes to read on?
+  [[nodiscard]] bool is_full() const { return full_; }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const UpdateNode& node) const;
+  };
+  struct Same {
+    bool operator()(const UpdateNode& a, const UpdateNode& b) const;
+  };
+  using Moved = std::unordered_map<int, int>;  ///< nodes, and each at another point
+
+  int object(std::string text);
+  [[nodiscard]] int shift_one(int node, const Offset& by, const Moved& moved);
+  [[nodiscard]] int shift_index(const UpdateNode& node, double by);
+  [[nodiscard]] int add_term(int sum, double weight, int value);
+
+  Calculator& calculator_;
+  std::vector<UpdateNode> nodes_;
+  std::unordered_map<UpdateNode, int, Hash, Same> known_;
+  std::vector<bool> varies_;                     ///< is the node another one at another point?
+  std::vector<std::array<bool, 3>> field_axes_;  ///< by field, of those that have a cell
+  std::map<Offset, Moved> moved_;
+  std::size_t work_ = 0;
+  std::string objection_;
+  bool full_ = false;
+};
+
+}  // namespace spidergen::spec

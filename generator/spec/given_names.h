@@ -1,0 +1,56 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diag/diagnostic.h"
+#include "spec/fields.h"
+#include "spec/yaml_tree.h"
+
+namespace spidergen::spec {
+
+/// A name that the spec gives, and where.
+struct GivenName {
+  std::string name;
+  diag::SourceLocation where;
+  std::string what;  ///< "field 'c'"
+};
+
+/// A name's meaning in expressions that no spec gives; nothing of others.
+using OwnMeaning = std::optional<std::string> (*)(const std::string& name);
+
+/// `ix`, `nx` and the like, which all expressions of points know.
+[[nodiscard]] std::optional<std::string> meaning_of_axes(const std::string& name);
+
+/// The names that a spec gives beside parameters. Every name stands for one thing.
+class GivenNames {
+ public:
+  /// `owner` says whose expressions give `own_meaning` to names: "updates".
+  GivenNames(std::string owner, OwnMeaning own_meaning, Context& context)
+      : owner_(std::move(owner)), own_meaning_(own_meaning), context_(&context) {}
+
+  /// Takes the names of `parameters`; `checked`: may they not have an own meaning?
+  void take_parameters(const Node& root, bool checked);
+
+  /// Takes a name of `kind`; false where it cannot be one. Clashes are reported.
+  bool take(const std::string& name, const diag::SourceLocation& where, const std::string& kind);
+
+  [[nodiscard]] const std::vector<GivenName>& all() const { return given_; }
+
+ private:
+  void refuse(const diag::SourceLocation& where, std::string text);
+
+  std::string owner_;
+  OwnMeaning own_meaning_;
+  Context* context_;
+  std::vector<GivenName> given_;
+  std::map<std::string, std::string> taken_;  ///< and what has it
+};
+
+/// Reads `scalars`, a list of names.
+[[nodiscard]] std::vector<std::string> read_scalars(const Node& root, GivenNames& names, Context& context);
+
+}  // namespace spidergen::spec

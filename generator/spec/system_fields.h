@@ -1,0 +1,16 @@
+#pragma once
+
+#include <vector>
+
+#include "spec/document.h"
+#include "spec/given_names.h"
+#include "spec/system_spec.h"
+
+namespace spidergen::spec {
+
+/// Reads `fields` of a system and the document's `boundary`, which fields have that say nothing. `storage` is
+/// the document's.
+[[nodiscard]] std::vector<SystemField> read_system_fields(const Document& document, int dimensions,
+                                                          Storage storage, GivenNames& names);
+
+}  // namespace spidergen::spec

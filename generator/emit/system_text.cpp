@@ -66,7 +66,6 @@ class SweepText {
     bindings["what"] = describe_sweep(spec_, sweep_) + ".";
     bindings["struct"] = fmt::format("Sweep{}", number_);
     bindings["number"] = number_type(numbers());
-    bindings["name"] = spec_.name;
     bindings["dimensions"] = fmt::to_string(spec_.dimensions);
     bindings["columns"] = fmt::to_string(sweep_.columns);
     bindings["blocks_per_multiprocessor"] = fmt::to_string(sweep_.blocks_per_multiprocessor);

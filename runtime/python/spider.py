@@ -66,6 +66,14 @@ class Info:
     previous: str | None = None  #: the input one step back, as the spec calls it
     fields: tuple[tuple[str, str], ...] = ()  #: names and storages of further fields
     scalars: tuple[str, ...] = ()  #: names of numbers given with each launch
+    launches: int = 0  #: kernels that a sweep of a system of equations runs; 0: it is no system
+    #: Of a system, of each field: SPIDER_FIELD_READ (1), WRITTEN (2), TWO_BUFFERS (4), RESULT_IN_OUTPUT (8), added up.
+    uses: tuple[int, ...] = ()
+    axes: tuple[tuple[bool, bool, bool], ...] = ()  #: of a system, of each field: has it cells along z, y, x?
+
+    @property
+    def is_system(self) -> bool:
+        return self.launches > 0
 
     @property
     def emulated(self) -> bool:
@@ -107,6 +115,9 @@ class _KernelInfo(ctypes.Structure):
         ("field_names", ctypes.POINTER(ctypes.c_char_p)),
         ("field_storages", ctypes.POINTER(ctypes.c_int32)),
         ("scalar_names", ctypes.POINTER(ctypes.c_char_p)),
+        ("launch_count", ctypes.c_int32),
+        ("field_uses", ctypes.POINTER(ctypes.c_int32)),
+        ("field_axes", ctypes.POINTER(ctypes.c_int32)),
     ]
 
 
@@ -131,6 +142,9 @@ class _Sweep(ctypes.Structure):
         ("part", ctypes.POINTER(_Part)),
         ("stream", ctypes.c_void_p),
         ("target_previous", ctypes.POINTER(_Field)),
+        ("outputs", ctypes.POINTER(ctypes.POINTER(_Field))),
+        ("first_launch", ctypes.c_int32),
+        ("launch_count", ctypes.c_int32),
     ]
 
 
@@ -275,7 +289,10 @@ class Kernel:
             tuple(raw.reach_low), tuple(raw.reach_high), raw.minimum_arch, _BACKENDS[raw.backend],
             raw.previous.decode() if raw.previous else None,
             tuple((raw.field_names[i].decode(), STORAGES[raw.field_storages[i]]) for i in range(raw.field_count)),
-            tuple(raw.scalar_names[i].decode() for i in range(raw.scalar_count)),
+            tuple(raw.scalar_names[i].decode() for i in range(raw.scalar_count)), raw.launch_count,
+            tuple(raw.field_uses[i] for i in range(raw.field_count)) if raw.launch_count else (),
+            tuple(tuple(bool(raw.field_axes[i] >> axis & 1) for axis in range(3)) for i in range(raw.field_count))
+            if raw.launch_count else (),
         )
 
     def __repr__(self) -> str:

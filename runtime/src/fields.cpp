@@ -4,11 +4,8 @@
 #include <array>
 #include <cstring>
 #include <iterator>
-#include <limits>
 #include <numeric>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 namespace spider {
@@ -16,33 +13,13 @@ namespace {
 
 using backend::Outcome;
 
-constexpr std::array<std::string_view, 3> axis_names{"z", "y", "x"};
-constexpr int axis_z = 0;
-constexpr int axis_y = 1;
-constexpr int axis_x = 2;
-// Kernels index axes that are not streamed in one run with 32 bits, and look a strip and the reach beyond.
-constexpr std::int64_t largest_extent = std::numeric_limits<std::int32_t>::max() - 65536;
 constexpr std::int64_t largest_line = std::int64_t{1} << 40;  // the axis of a 1D field
-constexpr std::int64_t largest_stride = std::int64_t{1} << 40;
-// Addresses, and what is computed from them, stay within 64 bits.
-constexpr std::int64_t largest_span_bytes = std::int64_t{1} << 60;
 
-Outcome refuse(spider_status status, std::string reason) {
-  return {status, std::move(reason)};
+PlacedAxis axis_of(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
+                   int axis) {
+  return {kernel.faces[axis][0].rule, kernel.faces[axis][1].rule, field.extent[axis], part.origin[axis],
+          part.whole[axis]};
 }
-
-std::string on_axis(int axis) {
-  return " on axis " + std::string(axis_names[axis]);
-}
-
-/// Cells along an axis with the halo that counts, from `first` (at most 0) relative to the first interior
-/// one.
-struct Cells {
-  std::int64_t first = 0;
-  std::int64_t count = 1;
-};
-
-using CellBox = std::array<Cells, 3>;
 
 CellBox cells_of(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
                  bool with_halo) {
@@ -54,226 +31,11 @@ CellBox cells_of(const spider_kernel& kernel, const spider_field& field, const s
   return cells;
 }
 
-/// Those of a field without halo.
-CellBox interior_of(const spider_field& field) {
-  return {Cells{0, field.extent[0]}, Cells{0, field.extent[1]}, Cells{0, field.extent[2]}};
-}
-
-/// A stride counts where there is a second row or plane, in the interior or in the halo; else it is 0 here.
-struct Strides {
-  std::int64_t plane = 0;
-  std::int64_t row = 0;
-};
-
-Strides strides_of(const spider_field& field, const CellBox& cells) {
-  return {cells[axis_z].count > 1 ? field.stride[0] : 0, cells[axis_y].count > 1 ? field.stride[1] : 0};
-}
-
-Outcome check_stride(std::int64_t stride, std::int64_t needed, std::int64_t interior, const char* what,
-                     const std::string& name) {
-  if (stride >= needed && stride <= largest_stride) return {};
-  const std::string parts = std::string(what) + "s";
-  return refuse(SPIDER_ERROR_STRIDE,
-                name + " has " + std::to_string(stride) + " elements from " + what + " to " + what + "; " +
-                    (stride < needed ? "at least " + std::to_string(needed) + " keep " + parts +
-                                           (needed > interior ? " with their halo" : "") + " apart"
-                                     : "at most " + std::to_string(largest_stride) + " are supported"));
-}
-
-/// Rows must keep apart, and planes: one within the other, either way round.
-Outcome check_strides(const spider_field& field, const CellBox& cells, std::int64_t bytes,
-                      const std::string& name) {
-  const Strides strides = strides_of(field, cells);
-  const std::int64_t width = cells[axis_x].count;
-  if (cells[axis_y].count > 1) {
-    Outcome rows = check_stride(strides.row, width, field.extent[axis_x], "row", name);
-    if (rows.status != SPIDER_OK) return rows;
-  }
-  const std::int64_t limit = largest_span_bytes / bytes;
-  const std::int64_t rows_apart = cells[axis_y].count - 1;
-  const std::int64_t planes_apart = cells[axis_z].count - 1;
-  const bool rows_too_far = rows_apart > 0 && strides.row > (limit - width) / rows_apart;
-  const std::int64_t plane_size = rows_too_far ? limit : rows_apart * strides.row + width;
-  if (planes_apart > 0 && !rows_too_far) {
-    const bool planes_within_rows = strides.plane >= width && strides.plane <= strides.row / planes_apart &&
-                                    strides.row - planes_apart * strides.plane >= width;
-    const std::int64_t needed = planes_within_rows ? width : plane_size;
-    Outcome planes =
-        check_stride(strides.plane, needed, field.extent[axis_y] * field.extent[axis_x], "plane", name);
-    if (planes.status != SPIDER_OK) return planes;
-  }
-  if (rows_too_far || (planes_apart > 0 && strides.plane > (limit - plane_size) / planes_apart)) {
-    return refuse(SPIDER_ERROR_STRIDE, name + " spans more than 2^60 bytes");
-  }
-  return {};
-}
-
-/// Addresses of the whole's cells, as the part's strides place them, are computed though they are not used.
+/// Of the whole of a field.
 Outcome check_whole_span(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
                          bool with_halo, const std::string& name) {
-  const Strides strides = strides_of(field, cells_of(kernel, field, part, with_halo));
-  const std::int64_t limit = largest_span_bytes / element_bytes(kernel);
-  for (const auto& [axis, stride] : {std::pair{axis_z, strides.plane}, std::pair{axis_y, strides.row}}) {
-    if (stride == 0 || part.whole[axis] - 1 <= limit / stride) continue;
-    return refuse(SPIDER_ERROR_STRIDE,
-                  name + " is a part of a whole that spans more than 2^60 bytes" + on_axis(axis));
-  }
-  return {};
-}
-
-/// Rows of bytes, all of one length, in ascending order: the cells of a field, with or without halo.
-struct ByteRows {
-  std::intptr_t first = 0;
-  std::int64_t bytes = 0;
-  std::int64_t inner_pitch = 0;
-  std::int64_t inner_count = 1;
-  std::int64_t outer_pitch = 0;
-  std::int64_t outer_count = 1;
-
-  [[nodiscard]] std::int64_t count() const { return inner_count * outer_count; }
-  [[nodiscard]] std::intptr_t begin(std::int64_t row) const {
-    return first + row / inner_count * outer_pitch + row % inner_count * inner_pitch;
-  }
-  [[nodiscard]] std::intptr_t end(std::int64_t row) const { return begin(row) + bytes; }
-};
-
-ByteRows rows_of(const spider_field& field, const CellBox& cells, std::int64_t bytes) {
-  const Strides strides = strides_of(field, cells);
-  ByteRows rows{
-      reinterpret_cast<std::intptr_t>(field.data) +
-          (cells[axis_z].first * strides.plane + cells[axis_y].first * strides.row + cells[axis_x].first) *
-              bytes,
-      cells[axis_x].count * bytes,
-      strides.row * bytes,
-      cells[axis_y].count,
-      strides.plane * bytes,
-      cells[axis_z].count};
-  if (rows.inner_count > 1 && rows.outer_count > 1 && rows.outer_pitch < rows.inner_pitch) {
-    std::swap(rows.inner_pitch, rows.outer_pitch);
-    std::swap(rows.inner_count, rows.outer_count);
-  }
-  return rows;
-}
-
-/// Along one axis, how far apart in memory a row of one field and a row of another may be: `pitch` times any
-/// of `low` to `high`.
-struct Differences {
-  std::int64_t pitch = 0;
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-};
-
-/// Those of rows of `a` less rows of `b`; none where their pitches differ.
-std::optional<Differences> find_differences(std::int64_t pitch_a, std::int64_t count_a, std::int64_t pitch_b,
-                                            std::int64_t count_b) {
-  if (count_a > 1 && count_b > 1 && pitch_a != pitch_b) return std::nullopt;
-  return Differences{count_a > 1 ? pitch_a : pitch_b, 1 - count_b, count_a - 1};
-}
-
-/// Rounds down; `divisor` is positive.
-std::int64_t floor_divide(std::int64_t dividend, std::int64_t divisor) {
-  return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
-}
-
-/// The multiples of the pitch that lie between the bounds, as far as there are such differences.
-Differences between(const Differences& all, std::int64_t above, std::int64_t below) {
-  if (all.pitch == 0) return above < 0 && below > 0 ? all : Differences{0, 0, -1};
-  return {all.pitch, std::max(all.low, floor_divide(above, all.pitch) + 1),
-          std::min(all.high, -floor_divide(-below, all.pitch) - 1)};
-}
-
-/// Where the fields' pitches are the same, two rows share bytes if the sum of their differences lies between
-/// `above` and `below`: few of the outer axis can, and for each the inner one decides at once.
-bool differ_by_little(const Differences& outer, const Differences& inner, std::int64_t above,
-                      std::int64_t below) {
-  const Differences near = between(outer, above - inner.high * inner.pitch, below - inner.low * inner.pitch);
-  for (std::int64_t i = near.low; i <= near.high; ++i) {
-    const Differences left = between(inner, above - i * outer.pitch, below - i * outer.pitch);
-    if (left.low <= left.high) return true;
-  }
-  return false;
-}
-
-/// Two sub-fields of one array may interleave without sharing a cell.
-bool overlap(const ByteRows& a, const ByteRows& b) {
-  if (a.end(a.count() - 1) <= b.begin(0) || b.end(b.count() - 1) <= a.begin(0)) return false;
-  const std::optional<Differences> outer =
-      find_differences(a.outer_pitch, a.outer_count, b.outer_pitch, b.outer_count);
-  const std::optional<Differences> inner =
-      find_differences(a.inner_pitch, a.inner_count, b.inner_pitch, b.inner_count);
-  if (outer && inner) {
-    const std::int64_t apart = b.first - a.first;
-    return differ_by_little(*outer, *inner, apart - a.bytes, apart + b.bytes);
-  }
-  // Row by row.
-  for (std::int64_t i = 0, j = 0; i < a.count() && j < b.count();) {
-    if (a.end(i) <= b.begin(j)) {
-      ++i;
-    } else if (b.end(j) <= a.begin(i)) {
-      ++j;
-    } else {
-      return true;
-    }
-  }
-  return false;
-}
-
-Outcome check_alignment(const spider_field& field, std::int64_t bytes, const std::string& name) {
-  if (reinterpret_cast<std::uintptr_t>(field.data) % static_cast<std::uintptr_t>(bytes) == 0) return {};
-  return refuse(SPIDER_ERROR_ALIGNMENT, name + " does not start on a multiple of its element size, " +
-                                            std::to_string(bytes) + " bytes");
-}
-
-/// Makes a field begin `origin` cells ahead. Through integers: that place is seldom in memory.
-void move_to_first(spider_field& field, const Strides& strides, const std::int64_t (&origin)[3],
-                   std::int64_t bytes) {
-  const std::int64_t cells = origin[axis_z] * strides.plane + origin[axis_y] * strides.row + origin[axis_x];
-  // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  field.data = reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(field.data) -
-                                       static_cast<std::uintptr_t>(cells * bytes));
-  field.stride[0] = strides.plane;
-  field.stride[1] = strides.row;
-}
-
-bool is_mirror_rule(FaceRule rule) {
-  return rule == FaceRule::reflect || rule == FaceRule::mirror || rule == FaceRule::antisymmetric;
-}
-
-/// Cells between a field's last one and the first that a fold repeats, of which mirror has one too few.
-std::int64_t cells_between(FaceRule rule) {
-  if (rule == FaceRule::mirror) return -1;
-  return rule == FaceRule::antisymmetric ? 1 : 0;
-}
-
-/// How far beyond its other end the farthest cell of a `reach` comes out that a folding face turns round: of
-/// `extent` cells that end `distance` cells before that face, in a whole of `whole`.
-std::int64_t beyond_other_end(FaceRule rule, std::int64_t reach, std::int64_t extent, std::int64_t distance,
-                              std::int64_t whole) {
-  if (!is_mirror_rule(rule) || reach <= distance) return 0;
-  if (rule == FaceRule::mirror && whole == 1) return 0;
-  return std::max<std::int64_t>(0, reach - extent - 2 * distance - cells_between(rule));
-}
-
-/// Is a periodic axis cut, so that the other end of it is in other memory?
-bool is_cut_ring(const spider_kernel& kernel, const spider_field& field, const spider_part& part, int axis) {
-  return kernel.faces[axis][0].rule == FaceRule::periodic && part.whole[axis] != field.extent[axis];
-}
-
-/// halo_width() of taps that reach so far.
-HaloWidth halo_of_reach(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
-                        int axis, const HaloWidth& reach) {
-  const FaceRule low = kernel.faces[axis][0].rule;
-  const FaceRule high = kernel.faces[axis][1].rule;
-  if (is_cut_ring(kernel, field, part, axis)) return reach;
-  const std::int64_t extent = field.extent[axis];
-  const std::int64_t whole = part.whole[axis];
-  const std::int64_t before = part.origin[axis];
-  const std::int64_t behind = whole - extent - before;
-  HaloWidth width{std::max(reach.low, beyond_other_end(high, reach.high, extent, behind, whole)),
-                  std::max(reach.high, beyond_other_end(low, reach.low, extent, before, whole))};
-  if (low != FaceRule::halo) width.low = std::min(width.low, before);
-  if (high != FaceRule::halo) width.high = std::min(width.high, behind);
-  return width;
+  return check_whole_span(strides_of(field, cells_of(kernel, field, part, with_halo)), element_bytes(kernel),
+                          part, name);
 }
 
 CellBox further_cells(const spider_kernel& kernel, const spider_field& field, const spider_part& part) {
@@ -301,13 +63,12 @@ std::int64_t common_multiple(const spider_kernel& kernel, int axis) {
   return multiple;
 }
 
-/// How many cells a periodic axis that is cut gets beyond each of its ends.
+}  // namespace
+
 std::int64_t added_cells(const spider_kernel& kernel, int axis) {
   const std::int64_t reach = std::max(kernel.info.reach_low[axis], kernel.info.reach_high[axis]);
   return round_up(reach, common_multiple(kernel, axis));
 }
-
-}  // namespace
 
 spider_part whole_part(const spider_field& field) {
   return {{0, 0, 0}, {field.extent[0], field.extent[1], field.extent[2]}};
@@ -315,14 +76,14 @@ spider_part whole_part(const spider_field& field) {
 
 HaloWidth halo_width(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
                      int axis) {
-  return halo_of_reach(kernel, field, part, axis,
+  return halo_of_reach(axis_of(kernel, field, part, axis),
                        {kernel.info.reach_low[axis], kernel.info.reach_high[axis]});
 }
 
 HaloWidth further_halo_width(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
                              int axis) {
   const std::int32_t steps = kernel.info.steps;
-  return halo_of_reach(kernel, field, part, axis,
+  return halo_of_reach(axis_of(kernel, field, part, axis),
                        {kernel.info.reach_low[axis] / steps * (steps - 1),
                         kernel.info.reach_high[axis] / steps * (steps - 1)});
 }
@@ -418,7 +179,7 @@ PlacedFields place_fields(const spider_kernel& kernel, const spider_field& in, c
   const Strides in_strides = strides_of(in, cells_of(kernel, in, part, true));
   const Strides out_strides = strides_of(out, cells_of(kernel, out, part, false));
   for (int axis = 0; axis < 3; ++axis) {
-    const std::int64_t added = is_cut_ring(kernel, in, part, axis) ? added_cells(kernel, axis) : 0;
+    const std::int64_t added = is_cut_ring(axis_of(kernel, in, part, axis)) ? added_cells(kernel, axis) : 0;
     placed.origin[axis] += added;
     placed.in.extent[axis] = placed.out.extent[axis] = part.whole[axis] + 2 * added;
   }

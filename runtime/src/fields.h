@@ -8,15 +8,9 @@
 #include <string>
 
 #include "backend.h"
+#include "field_memory.h"
 
 namespace spider {
-
-/// How far a kernel reads beyond an axis's faces: cells that the caller keeps, so only through faces whose
-/// rule is halo.
-struct HaloWidth {
-  std::int64_t low = 0;
-  std::int64_t high = 0;
-};
 
 /// A field that is no part of another.
 [[nodiscard]] spider_part whole_part(const spider_field& field);
@@ -108,6 +102,9 @@ struct PlacedFields {
 /// checked.
 [[nodiscard]] PlacedFields place_fields(const spider_kernel& kernel, const spider_field& in,
                                         const spider_field& out, const spider_part& part);
+
+/// How many cells a periodic axis that is cut gets beyond each of its ends (place_fields).
+[[nodiscard]] std::int64_t added_cells(const spider_kernel& kernel, int axis);
 
 /// Whether `box` is a part of the field's interior, and not empty; the reason if it is not.
 [[nodiscard]] backend::Outcome check_box(const spider_field& field, const Box& box);

@@ -14,6 +14,8 @@
 #include "backend.h"
 #include "fields.h"
 #include "report.h"
+#include "system.h"
+#include "system_fields.h"
 #include "tiling.h"
 #include "turns.h"
 
@@ -33,7 +35,7 @@ static_assert(sizeof(spider_kernel) == 1768, "another layout must have another s
 static_assert(sizeof(spider::SweepArguments) == 216 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
                   offsetof(spider::SweepArguments, aligned_input) == 212 &&
-                  sizeof(spider::BoxesArguments) == 472,
+                  sizeof(spider::BoxesArguments) == 472 && sizeof(spider::SystemArguments) == 1992,
               "another layout must have another size, or another SPIDER_ABI");
 
 spider::Box whole_interior(const spider_field& field) {
@@ -337,6 +339,16 @@ Outcome tell_halo(const spider_kernel* kernel, const int64_t* extent, const spid
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (extent == nullptr || low == nullptr || high == nullptr)
     return {SPIDER_ERROR_NULL, "the extents or a place for the halo is null"};
+  if (kernel->system != nullptr) {
+    spider::HaloWidth widths[3];
+    if (Outcome fit = spider::find_system_halo(*kernel, extent, part, widths); fit.status != SPIDER_OK)
+      return fit;
+    for (int axis = 0; axis < 3; ++axis) {
+      low[axis] = widths[axis].low;
+      high[axis] = widths[axis].high;
+    }
+    return {};
+  }
   const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
   if (Outcome fit = spider::check_extents(*kernel, field, "the field"); fit.status != SPIDER_OK) return fit;
   const spider_part place = part == nullptr ? spider::whole_part(field) : *part;
@@ -378,7 +390,12 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
                                           " bytes; set its size to sizeof(spider_sweep), here " +
                                           std::to_string(sizeof(spider_sweep))};
   }
-  return {};
+  if (kernel->system != nullptr) return {};
+  const spider_sweep whole = spider::extended(*sweep);
+  if (whole.outputs == nullptr && whole.first_launch == 0 && whole.launch_count == 0) return {};
+  return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(kernel->info.name) +
+                                        " is no system of equations: outputs, first_launch and launch_count "
+                                        "must be null and 0"};
 }
 
 SweepFields given_by(const spider_sweep& given) {
@@ -389,6 +406,7 @@ SweepFields given_by(const spider_sweep& given) {
 /// One sweep of so many steps; 0 stands for the kernel's.
 Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t steps) {
   if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+  if (kernel->system != nullptr) return spider::run_system(*kernel, spider::extended(*sweep));
   const auto& [z, y, x] = sweep->extent;
   const spider::Box box{{sweep->offset[0], sweep->offset[1], sweep->offset[2]}, {z, y, x}};
   const bool all = z == 0 && y == 0 && x == 0;
@@ -502,6 +520,7 @@ Outcome spider::check_kernel(const spider_kernel* kernel) {
 
 Outcome spider::check_run(const spider_kernel* kernel, const spider_sweep* sweep) {
   if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+  if (kernel->system != nullptr) return check_system(*kernel, extended(*sweep));
   if (sweep->in == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   const SweepFields given = given_by(*sweep);
   const std::int32_t steps = writes_before(*kernel) && given.out_previous == nullptr ? 1 : kernel->info.steps;
@@ -568,6 +587,10 @@ spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* 
                                const spider_field** result) {
   return guarded("spider_run_steps", [&]() -> Outcome {
     if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+    if (kernel->system != nullptr) {
+      if (result != nullptr) *result = nullptr;
+      return spider::run_system_steps(*kernel, spider::extended(*sweep), steps);
+    }
     const auto& [z, y, x] = sweep->extent;
     if (sweep->part == nullptr && z == 0 && y == 0 && x == 0)
       return iterate(kernel, given_by(*sweep), steps, sweep->stream, result);

@@ -129,6 +129,7 @@ Outcome check_device(const spider_kernel& kernel, int device, Residency& residen
 }
 
 const void* function_of(const SweepForm& form) {
+  if (form.sweep.system != nullptr) return reinterpret_cast<const void*>(form.sweep.system);
   if (form.sweep.boxes != nullptr) return reinterpret_cast<const void*>(form.sweep.boxes);
   if (form.sweep.update != nullptr) return reinterpret_cast<const void*>(form.sweep.update);
   return reinterpret_cast<const void*>(form.sweep.plain);
@@ -189,7 +190,9 @@ Outcome load_forms(const spider_kernel& kernel, int device, Residencies& residen
   for (std::int32_t i = 0; i < kernel.form_count && outcome.status == SPIDER_OK; ++i) {
     Residency& residency = residencies.at(static_cast<std::size_t>(i));
     residency = all;
-    if (!is_last_form(kernel, i) && kernel.forms[i].tiling.shared_bytes > block_shared_bytes) {
+    // Of a system all forms run.
+    if (kernel.system == nullptr && !is_last_form(kernel, i) &&
+        kernel.forms[i].tiling.shared_bytes > block_shared_bytes) {
       residency.blocks_per_multiprocessor = 0;
       continue;
     }

@@ -506,4 +506,17 @@ FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_ar
   return choose_among(kernel, begin, end, box, rows_are_aligned, residencies, field, unchanged);
 }
 
+Launch cut_system(const Tiling& tiling, const Box& box, const backend::Residency& residency) {
+  VolumeGrid grid{};
+  grid.first_column = static_cast<std::int32_t>(box.offset[2] / tiling.anchor * tiling.anchor);
+  grid.across = static_cast<std::int32_t>(
+      divide_up(box.offset[2] + box.extent[2] - grid.first_column, tiling.tile_extent[2]));
+  grid.down = static_cast<std::int32_t>(divide_up(box.extent[1], tiling.tile_extent[1]));
+  grid.planes = tiling.tile_extent[0];
+  grid.multiprocessors = residency.multiprocessors;
+  const std::int64_t blocks =
+      std::int64_t{grid.across} * grid.down * divide_up(box.extent[0], tiling.tile_extent[0]);
+  return {{{}, grid, {}}, blocks};
+}
+
 }  // namespace spider

@@ -103,5 +103,100 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
   return kernel;
 }
 
+/// What a system takes, as in spider_kernel_info. The tables outlive the kernel.
+struct SystemNames {
+  const char* const* field_names;  ///< of all fields, in the spec's order
+  const std::int32_t* field_storages;
+  const std::int32_t* field_uses;
+  const std::int32_t* field_axes;
+  std::int32_t field_count;
+  const char* const* scalar_names;  ///< NULL where there are none
+  std::int32_t scalar_count;
+};
+
+/// What a generated file says of its system; the rest of spider_kernel_info follows from its sweeps.
+struct SystemKernelFacts {
+  const char* name;
+  const char* generator;  ///< version of spider-gen
+  const char* spec_hash;
+  std::int32_t dimensions;
+  std::int32_t storage;  ///< the spec's; that of a field is in SystemNames
+  std::int32_t minimum_arch;
+  SystemNames names;
+};
+
+/// One sweep of a system, from a generated file's `System`, which has, as static members,
+/// - Number: float, or double where a field is f64;
+/// - fields: the system's SystemFields; dimensions; columns;
+/// - rows: the ReadRows that a point reads, and row_count; written: WrittenFields, and written_count;
+/// - compute(point, results): results[i] becomes that of written[i]. A point has read<row, dx>(),
+///   scalar(i), index(axis), extent(axis) and bounded<field, dz, dy, dx>(value).
+template <class System>
+constexpr SystemSweep system_sweep(std::int32_t stages) {
+  SystemSweep sweep{stages, nullptr, System::row_count, nullptr, System::written_count,
+                    {},     {},      System::columns};
+  if constexpr (System::row_count > 0) sweep.rows = System::rows;
+  if constexpr (System::written_count > 0) sweep.written = System::written;
+  for (std::int32_t i = 0; i < System::row_count; ++i) {
+    const ReadRow& row = sweep.rows[i];
+    const std::int32_t low[3] = {row.dz, row.dy, row.low};
+    const std::int32_t high[3] = {row.dz, row.dy, row.high};
+    for (int axis = 0; axis < 3; ++axis) {
+      if (-low[axis] > sweep.reach_low[axis]) sweep.reach_low[axis] = -low[axis];
+      if (high[axis] > sweep.reach_high[axis]) sweep.reach_high[axis] = high[axis];
+    }
+  }
+  return sweep;
+}
+
+/// The kernel of a system for a runtime of the ABI that this is compiled for. `forms` computes
+/// `system.sweeps` in this order; all tables outlive the kernel.
+template <int form_count>
+constexpr spider_kernel make_system_kernel(const SystemKernelFacts& facts,
+                                           const SweepForm (&forms)[form_count], const SystemFacts& system,
+                                           PointFunction points = nullptr) {
+  static_assert(form_count <= most_forms, "the runtime has room for these");
+  spider_kernel kernel{};
+  kernel.abi = SPIDER_ABI;
+  kernel.size = sizeof(spider_kernel);
+  kernel.launch_size = largest_arguments(forms, form_count);
+  spider_kernel_info& info = kernel.info;
+  info.size = sizeof(spider_kernel_info);
+  info.abi = SPIDER_ABI;
+  info.name = facts.name;
+  info.generator = facts.generator;
+  info.spec_hash = facts.spec_hash;
+  info.dimensions = facts.dimensions;
+  info.storage = facts.storage;
+  info.accumulate = SPIDER_F32;
+  info.steps = 1;
+  info.minimum_arch = facts.minimum_arch;
+  info.emulated = device::backend == SPIDER_BACKEND_EMULATED;
+  info.backend = device::backend;
+  info.field_count = facts.names.field_count;
+  info.scalar_count = facts.names.scalar_count;
+  info.field_names = facts.names.field_names;
+  info.field_storages = facts.names.field_storages;
+  info.scalar_names = facts.names.scalar_names;
+  info.launch_count = form_count;
+  info.field_uses = facts.names.field_uses;
+  info.field_axes = facts.names.field_axes;
+  for (int i = 0; i < facts.names.field_count; ++i) {
+    if (facts.names.field_storages[i] == SPIDER_F64) info.accumulate = SPIDER_F64;
+  }
+  for (int i = 0; i < form_count; ++i) {
+    kernel.forms[i] = forms[i];
+    for (int axis = 0; axis < 3; ++axis) {
+      const SystemSweep& sweep = system.sweeps[i];
+      if (sweep.reach_low[axis] > info.reach_low[axis]) info.reach_low[axis] = sweep.reach_low[axis];
+      if (sweep.reach_high[axis] > info.reach_high[axis]) info.reach_high[axis] = sweep.reach_high[axis];
+    }
+  }
+  kernel.form_count = form_count;
+  kernel.system = &system;
+  kernel.points = points;
+  return kernel;
+}
+
 }  // namespace device_4
 }  // namespace spider

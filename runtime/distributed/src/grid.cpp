@@ -178,6 +178,11 @@ Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel,
     fit = {SPIDER_ERROR_NULL, "the kernel, the extents or the place for the grid is null"};
   } else if (spider_info(kernel) == nullptr) {
     fit = {SPIDER_ERROR_KERNEL, spider_last_error()};
+  } else if (kernel->system != nullptr) {
+    fit = {SPIDER_ERROR_UNSUPPORTED,
+           std::string("the kernel ") + kernel->info.name +
+               " is a system of equations, of which a grid cannot exchange the fields yet: run its launches "
+               "part by part with spider_run"};
   }
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK || kernel == nullptr || whole == nullptr)
     return fit;

@@ -243,6 +243,9 @@ std::unique_ptr<spider_kernel> make_kernel() {
                   0,
                   nullptr,
                   nullptr,
+                  nullptr,
+                  0,
+                  nullptr,
                   nullptr};
   kernel->form_count = 1;
   kernel->forms[0].sweep = sweep_of_nothing;

@@ -1,0 +1,198 @@
+#include "system.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "fields.h"
+#include "system_fields.h"
+#include "tiling.h"
+
+namespace spider {
+namespace {
+
+using backend::Outcome;
+
+/// A launch that only needs to be started.
+struct ReadyLaunch {
+  const SweepForm* form;
+  SystemArguments arguments;
+  std::int64_t blocks;
+  bool early;
+};
+
+bool is_box_given(const spider_sweep& sweep) {
+  return std::any_of(std::begin(sweep.extent), std::end(sweep.extent), [](std::int64_t n) { return n != 0; });
+}
+
+/// The points to write, in the fields' interior.
+Box box_of(const spider_sweep& sweep, const SystemGiven& given) {
+  Box box{{0, 0, 0}, {given.extent[0], given.extent[1], given.extent[2]}};
+  if (!is_box_given(sweep)) return box;
+  std::copy_n(sweep.offset, 3, box.offset);
+  std::copy_n(sweep.extent, 3, box.extent);
+  return box;
+}
+
+/// Does the box leave out cells of the fields?
+bool leaves_cells(const Box& box, const SystemGiven& given) {
+  return !std::equal(std::begin(box.extent), std::end(box.extent), std::begin(given.extent));
+}
+
+/// Whether the box lies in the fields, and may be run by itself.
+Outcome check_system_box(const spider_kernel& kernel, const spider_sweep& sweep, const SystemGiven& given) {
+  const Box box = box_of(sweep, given);
+  if (is_box_given(sweep)) {
+    const spider_field all{nullptr, {given.extent[0], given.extent[1], given.extent[2]}, {0, 0}};
+    if (Outcome inside = check_box(all, box); inside.status != SPIDER_OK) return inside;
+  }
+  if (given.launch_count == 1 || (!given.is_cut && !leaves_cells(box, given))) return {};
+  return {SPIDER_ERROR_UNSUPPORTED, "a sweep of " + std::string(kernel.info.name) +
+                                        " has several launches, and each reads what those "
+                                        "before it wrote around a box, or a part: run them one by one, with "
+                                        "first_launch and launch_count 1, "
+                                        "each for all boxes and parts before the next"};
+}
+
+Outcome check_memory_of(const spider_kernel& kernel, const SystemGiven& given) {
+  for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
+    for (int which = 0; which < (needs_second_buffer(kernel, i) ? 2 : 1); ++which) {
+      const auto& buffers = given.buffers[static_cast<std::size_t>(i)];
+      const void* data = buffers[static_cast<std::size_t>(which)].field.data;
+      if (Outcome reached = backend::check_memory(data, name_of_buffer(kernel, i, which).c_str());
+          reached.status != SPIDER_OK)
+        return reached;
+    }
+  }
+  return {};
+}
+
+/// Fills in where the fields of a launch are, and whether their rows can be read and written in vectors.
+void fill_fields(const spider_kernel& kernel, const SystemGiven& given, const SystemSweep& sweep,
+                 const CurrentBuffers& current, SystemArguments& arguments) {
+  arguments.aligned_input = arguments.aligned_output = true;
+  const auto is_aligned = [&](std::int32_t i, const spider_field& placed) {
+    const SystemField& field = kernel.system->fields[i];
+    return !field.axes[axis_x] ||
+           rows_aligned(placed, field.storage, sweep.columns * bytes_of(field.storage));
+  };
+  for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    const SystemBuffer& buffer = given.buffers[index][current[index]];
+    const spider_field placed = place_buffer(kernel, given, i, buffer.field, buffer.cells);
+    arguments.fields[i] = {
+        placed.data, {placed.stride[0], placed.stride[1]}, placed.data, {placed.stride[0], placed.stride[1]}};
+    const bool reads = std::any_of(sweep.rows, sweep.rows + sweep.row_count,
+                                   [&](const ReadRow& row) { return row.field == i; });
+    if (reads && !is_aligned(i, placed)) arguments.aligned_input = false;
+  }
+  for (std::int32_t k = 0; k < sweep.written_count; ++k) {
+    const auto [i, into_other] = sweep.written[k];
+    const auto index = static_cast<std::size_t>(i);
+    const SystemBuffer& buffer =
+        given.buffers[index][into_other ? 1U - current[index] : std::size_t{current[index]}];
+    const spider_field placed = place_buffer(kernel, given, i, buffer.field, interior_of(buffer.field));
+    arguments.fields[i].target = placed.data;
+    std::copy_n(placed.stride, 2, arguments.fields[i].target_stride);
+    if (!is_aligned(i, placed)) arguments.aligned_output = false;
+  }
+}
+
+/// The launch at `index` of a sweep whose fields are in their `current` buffers.
+ReadyLaunch make_launch(const spider_kernel& kernel, const SystemGiven& given, const spider_sweep& sweep,
+                        std::int32_t index, const CurrentBuffers& current,
+                        const backend::Residencies& residencies) {
+  const SweepForm& form = kernel.forms[index];
+  const backend::Residency& residency = residencies.at(static_cast<std::size_t>(index));
+  ReadyLaunch ready{&form, {}, 0, form.starts_early && residency.starts_early};
+  SystemArguments& arguments = ready.arguments;
+  Box box = box_of(sweep, given);
+  for (int axis = 0; axis < 3; ++axis) {
+    box.offset[axis] += given.origin[axis];
+    arguments.extent[axis] = given.in_all[axis];
+    arguments.first[axis] = given.origin[axis] - given.part.origin[axis];
+    arguments.whole[axis] = given.part.whole[axis];
+  }
+  const Launch cut = cut_system(form.tiling, box, residency);
+  arguments.box = box;
+  arguments.grid = cut.grid;
+  ready.blocks = cut.blocks;
+  for (std::int32_t i = 0; i < kernel.info.scalar_count; ++i) {
+    arguments.scalars[i] = static_cast<float>(sweep.scalars[i]);
+    arguments.wide_scalars[i] = sweep.scalars[i];
+  }
+  fill_fields(kernel, given, kernel.system->sweeps[index], current, arguments);
+  return ready;
+}
+
+/// The launches of a step, behind which `current` is what it is then.
+std::vector<ReadyLaunch> make_step(const spider_kernel& kernel, const SystemGiven& given,
+                                   const spider_sweep& sweep, CurrentBuffers& current,
+                                   const backend::Residencies& residencies) {
+  std::vector<ReadyLaunch> launches;
+  const std::int32_t end = given.first_launch + given.launch_count;
+  for (std::int32_t i = 0; i < end; ++i) {
+    if (i >= given.first_launch)
+      launches.push_back(make_launch(kernel, given, sweep, i, current, residencies));
+    take_turn(kernel.system->sweeps[i], current);
+  }
+  return launches;
+}
+
+Outcome run_checked(const spider_kernel& kernel, const spider_sweep& sweep, const SystemGiven& given,
+                    std::int64_t steps) {
+  backend::Residencies residencies;
+  if (Outcome loaded = backend::prepare(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
+  if (Outcome reached = check_memory_of(kernel, given); reached.status != SPIDER_OK) return reached;
+  // Buffers are where they began after two steps, or after each.
+  std::array<std::vector<ReadyLaunch>, 2> turns;
+  CurrentBuffers current{};
+  for (std::size_t turn = 0; turn < 2 && turn < static_cast<std::size_t>(steps); ++turn)
+    turns[turn] = make_step(kernel, given, sweep, current, residencies);
+  for (std::int64_t step = 0; step < steps; ++step) {
+    for (const ReadyLaunch& ready : turns[static_cast<std::size_t>(step % 2)]) {
+      if (Outcome launched = backend::launch(kernel, {*ready.form, ready.blocks, ready.early, sweep.stream},
+                                             ready.arguments, {}, {});
+          launched.status != SPIDER_OK)
+        return launched;
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Outcome check_system(const spider_kernel& kernel, const spider_sweep& sweep) {
+  SystemGiven given;
+  if (Outcome fit = check_system_fields(kernel, sweep, 1, given); fit.status != SPIDER_OK) return fit;
+  if (given.is_empty() && !is_box_given(sweep)) return {};
+  return check_system_box(kernel, sweep, given);
+}
+
+Outcome run_system(const spider_kernel& kernel, const spider_sweep& sweep) {
+  SystemGiven given;
+  if (Outcome fit = check_system_fields(kernel, sweep, 1, given); fit.status != SPIDER_OK) return fit;
+  if (given.is_empty() && !is_box_given(sweep)) return {};
+  if (Outcome fit = check_system_box(kernel, sweep, given); fit.status != SPIDER_OK) return fit;
+  return run_checked(kernel, sweep, given, 1);
+}
+
+Outcome run_system_steps(const spider_kernel& kernel, const spider_sweep& sweep, std::int64_t steps) {
+  if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
+  SystemGiven given;
+  if (Outcome fit = check_system_fields(kernel, sweep, steps, given); fit.status != SPIDER_OK) return fit;
+  const bool runs_all = given.launch_count == kernel.form_count;
+  if (steps != 1 && (!runs_all || given.is_cut || is_box_given(sweep))) {
+    return {SPIDER_ERROR_STEPS,
+            std::to_string(steps) +
+                " steps of a box, a part or some launches; these take one step, since the "
+                "next one needs the cells around it"};
+  }
+  if (given.is_empty() && !is_box_given(sweep)) return {};
+  if (Outcome fit = check_system_box(kernel, sweep, given); fit.status != SPIDER_OK) return fit;
+  return steps == 0 ? Outcome{} : run_checked(kernel, sweep, given, steps);
+}
+
+}  // namespace spider

@@ -1,0 +1,342 @@
+#include "system_fields.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "fields.h"
+
+namespace spider {
+namespace {
+
+using backend::Outcome;
+
+std::string name_of_system(const spider_kernel& kernel) {
+  return "the kernel " + std::string(kernel.info.name);
+}
+
+/// How far all sweeps look around a point into a field.
+struct FieldReach {
+  HaloWidth along[3];
+  bool read = false;
+};
+
+FieldReach reach_of(const spider_kernel& kernel, std::int32_t field) {
+  FieldReach reach;
+  for (std::int32_t launch = 0; launch < kernel.form_count; ++launch) {
+    const SystemSweep& sweep = kernel.system->sweeps[launch];
+    for (std::int32_t i = 0; i < sweep.row_count; ++i) {
+      const ReadRow& row = sweep.rows[i];
+      if (row.field != field) continue;
+      reach.read = true;
+      const std::int32_t low[3] = {row.dz, row.dy, row.low};
+      const std::int32_t high[3] = {row.dz, row.dy, row.high};
+      for (int axis = 0; axis < 3; ++axis) {
+        HaloWidth& along = reach.along[axis];
+        along.low = std::max<std::int64_t>(along.low, -low[axis]);
+        along.high = std::max<std::int64_t>(along.high, high[axis]);
+      }
+    }
+  }
+  return reach;
+}
+
+bool is_written(const spider_kernel& kernel, std::int32_t field) {
+  for (std::int32_t launch = 0; launch < kernel.form_count; ++launch) {
+    const SystemSweep& sweep = kernel.system->sweeps[launch];
+    if (std::any_of(sweep.written, sweep.written + sweep.written_count,
+                    [&](const WrittenField& written) { return written.field == field; }))
+      return true;
+  }
+  return false;
+}
+
+PlacedAxis axis_of(const SystemField& field, const std::int64_t* extent, const spider_part& part, int axis) {
+  return {field.faces[axis][0].rule, field.faces[axis][1].rule, extent[axis], part.origin[axis],
+          part.whole[axis]};
+}
+
+/// What is read of a field beyond it.
+HaloWidth halo_along(const SystemField& field, const FieldReach& reach, const std::int64_t* extent,
+                     const spider_part& part, int axis) {
+  return field.axes[axis] ? halo_of_reach(axis_of(field, extent, part, axis), reach.along[axis])
+                          : HaloWidth{};
+}
+
+/// Whether a sweep has all fields that a system takes, and nothing else.
+Outcome check_pointers(const spider_kernel& kernel, const spider_sweep& sweep) {
+  const spider_kernel_info& info = kernel.info;
+  const std::string name = name_of_system(kernel);
+  if (sweep.in != nullptr || sweep.out != nullptr || sweep.previous != nullptr ||
+      sweep.out_previous != nullptr) {
+    return refuse(SPIDER_ERROR_UNSUPPORTED,
+                  name +
+                      " is a system of equations, whose fields are all in `fields` and `outputs`: in, out, "
+                      "previous and out_previous must be null");
+  }
+  if (sweep.fields == nullptr) {
+    return refuse(SPIDER_ERROR_NULL,
+                  name + " takes " + std::to_string(info.field_count) + " fields; `fields` is null");
+  }
+  for (std::int32_t i = 0; i < info.field_count; ++i) {
+    if (sweep.fields[i] == nullptr)
+      return refuse(SPIDER_ERROR_NULL, name + " takes " + name_of_buffer(kernel, i, 0) + ", which is null");
+    const bool given = sweep.outputs != nullptr && sweep.outputs[i] != nullptr;
+    const bool needed = needs_second_buffer(kernel, i);
+    if (needed == given) continue;
+    if (given) {
+      return refuse(SPIDER_ERROR_UNSUPPORTED, name + " writes the field " + info.field_names[i] +
+                                                  " in place, or not at all: its output must be null");
+    }
+    return refuse(SPIDER_ERROR_NULL, name + " writes " + name_of_buffer(kernel, i, 1) +
+                                         ", which is null: it reads that field around the points that it "
+                                         "writes, and needs a second buffer");
+  }
+  if ((info.scalar_count == 0) == (sweep.scalars == nullptr)) return {};
+  return refuse(info.scalar_count == 0 ? SPIDER_ERROR_UNSUPPORTED : SPIDER_ERROR_NULL,
+                name + " takes " + std::to_string(info.scalar_count) + " scalars; `scalars` is " +
+                    (info.scalar_count == 0 ? "not null" : "null"));
+}
+
+Outcome find_launches(const spider_kernel& kernel, const spider_sweep& sweep, SystemGiven& found) {
+  const std::int32_t all = kernel.form_count;
+  const bool is_whole = sweep.first_launch == 0 && sweep.launch_count == 0;
+  found.first_launch = sweep.first_launch;
+  found.launch_count = is_whole ? all : sweep.launch_count;
+  if (found.first_launch >= 0 && found.launch_count >= 1 && found.launch_count <= all - found.first_launch)
+    return {};
+  return refuse(SPIDER_ERROR_EXTENT, name_of_system(kernel) + " has " + std::to_string(all) +
+                                         " launches; it cannot run " + std::to_string(sweep.launch_count) +
+                                         " from launch " + std::to_string(sweep.first_launch) + " on");
+}
+
+/// The extents that fields have along the axes that they have, from the first one with each.
+void find_extents(const spider_kernel& kernel, const spider_sweep& sweep, SystemGiven& found) {
+  for (int axis = 0; axis < 3; ++axis) {
+    for (std::int32_t i = kernel.info.field_count - 1; i >= 0; --i) {
+      if (kernel.system->fields[i].axes[axis]) found.extent[axis] = sweep.fields[i]->extent[axis];
+    }
+  }
+}
+
+Outcome check_extents_of(const spider_kernel& kernel, std::int32_t field, const std::string& name,
+                         const std::int64_t (&given)[3], const SystemGiven& found) {
+  for (int axis = 0; axis < 3; ++axis) {
+    const bool has = kernel.system->fields[field].axes[axis];
+    const std::int64_t wanted = has ? found.extent[axis] : 1;
+    if (given[axis] == wanted) continue;
+    const std::string is = name + " has extent " + std::to_string(given[axis]) + on_axis(axis);
+    return refuse(SPIDER_ERROR_EXTENT, has ? is + "; other fields have " + std::to_string(wanted)
+                                           : is + ", along which it has no cells: it must be 1");
+  }
+  return {};
+}
+
+Outcome check_system_extents(const spider_kernel& kernel, const std::int64_t (&extent)[3]) {
+  const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
+  if (Outcome fit = check_extents(kernel, field, "a field"); fit.status != SPIDER_OK) return fit;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (extent[axis] <= largest_extent) continue;
+    return refuse(SPIDER_ERROR_EXTENT, "a field has extent " + std::to_string(extent[axis]) + on_axis(axis) +
+                                           "; systems take at most " + std::to_string(largest_extent));
+  }
+  return {};
+}
+
+/// Where a part lies among the cells that kernels see: where a periodic axis is cut, some are added to the
+/// whole, so that no index crosses a face (place_fields).
+Outcome place_part(const spider_kernel& kernel, SystemGiven& found) {
+  for (int axis = 0; axis < 3; ++axis) {
+    bool rings = false;
+    std::int32_t other = -1;
+    for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
+      const SystemField& field = kernel.system->fields[i];
+      if (!field.axes[axis]) continue;
+      const HaloWidth reach = reach_of(kernel, i).along[axis];
+      if (is_cut_ring(axis_of(field, found.extent, found.part, axis))) {
+        rings = true;
+      } else if (reach.low > 0 || reach.high > 0 || is_written(kernel, i)) {
+        other = i;
+      }
+    }
+    if (rings && other >= 0) {
+      return refuse(SPIDER_ERROR_UNSUPPORTED,
+                    "the part cuts a periodic axis of some fields, along which " +
+                        name_of_buffer(kernel, other, 0) +
+                        " is not periodic: such systems run only where this axis is whole" + on_axis(axis));
+    }
+    const std::int64_t added = rings ? added_cells(kernel, axis) : 0;
+    found.origin[axis] = found.part.origin[axis] + added;
+    found.in_all[axis] = found.part.whole[axis] + 2 * added;
+  }
+  return {};
+}
+
+/// Marks what launches of so many steps, two of which show all there is, read and write.
+void find_uses(const spider_kernel& kernel, std::int64_t steps, SystemGiven& found) {
+  CurrentBuffers current{};
+  for (std::int64_t step = 0; step < std::min<std::int64_t>(steps, 2); ++step) {
+    for (std::int32_t launch = 0; launch < kernel.form_count; ++launch) {
+      const SystemSweep& sweep = kernel.system->sweeps[launch];
+      for (std::int32_t i = 0; i < sweep.row_count; ++i) {
+        const auto field = static_cast<std::size_t>(sweep.rows[i].field);
+        found.buffers[field][current[field]].read = true;
+      }
+      take_turn(sweep, current);
+      for (std::int32_t i = 0; i < sweep.written_count; ++i) {
+        const auto field = static_cast<std::size_t>(sweep.written[i].field);
+        found.buffers[field][current[field]].written = true;
+      }
+    }
+  }
+}
+
+/// Strides, alignment and data of a buffer, whose cells become known.
+Outcome check_buffer(const spider_kernel& kernel, std::int32_t i, int which, SystemGiven& found) {
+  SystemBuffer& buffer = found.buffers[static_cast<std::size_t>(i)][static_cast<std::size_t>(which)];
+  const std::string name = name_of_buffer(kernel, i, which);
+  if (buffer.field.data == nullptr) return refuse(SPIDER_ERROR_NULL, name + " has no data");
+  const SystemField& field = kernel.system->fields[i];
+  const std::int64_t bytes = bytes_of(field.storage);
+  const FieldReach reach = buffer.read ? reach_of(kernel, i) : FieldReach{};
+  for (int axis = 0; axis < 3; ++axis) {
+    const HaloWidth halo = halo_along(field, reach, found.extent, found.part, axis);
+    buffer.cells[axis] = {-halo.low, halo.low + buffer.field.extent[axis] + halo.high};
+  }
+  if (Outcome apart = check_strides(buffer.field, buffer.cells, bytes, name); apart.status != SPIDER_OK)
+    return apart;
+  if (Outcome spans = check_whole_span(strides_of(buffer.field, buffer.cells), bytes, found.part, name);
+      spans.status != SPIDER_OK)
+    return spans;
+  return check_alignment(buffer.field, bytes, name);
+}
+
+/// A buffer in bytes.
+struct BytesOfBuffer {
+  std::int32_t field;
+  int which;
+  bool written;
+  ByteRows interior;
+  ByteRows used;  ///< with the halo that is read
+};
+
+/// No buffer that is written shares a cell with another one.
+Outcome check_overlaps(const spider_kernel& kernel, const SystemGiven& found) {
+  std::array<BytesOfBuffer, 2 * most_system_fields> all;
+  std::size_t count = 0;
+  for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
+    const std::int64_t bytes = bytes_of(kernel.system->fields[i].storage);
+    for (int which = 0; which < (needs_second_buffer(kernel, i) ? 2 : 1); ++which) {
+      const SystemBuffer& buffer =
+          found.buffers[static_cast<std::size_t>(i)][static_cast<std::size_t>(which)];
+      all[count++] = {i, which, buffer.written, rows_of(buffer.field, interior_of(buffer.field), bytes),
+                      rows_of(buffer.field, buffer.cells, bytes)};
+    }
+  }
+  const auto end = all.begin() + static_cast<std::ptrdiff_t>(count);
+  for (auto a = all.begin(); a != end; ++a) {
+    for (auto b = a + 1; b != end; ++b) {
+      if (!(a->written && overlap(a->interior, b->used)) && !(b->written && overlap(b->interior, a->used)))
+        continue;
+      return refuse(SPIDER_ERROR_OVERLAP,
+                    name_of_buffer(kernel, a->field, a->which) + " and " +
+                        name_of_buffer(kernel, b->field, b->which) +
+                        ", with the halo that is read, share cells, and one of them is written: give each "
+                        "memory of its own");
+    }
+  }
+  return {};
+}
+
+/// Copies the fields that a sweep is given, and checks their extents.
+Outcome take_fields(const spider_kernel& kernel, const spider_sweep& sweep, SystemGiven& found) {
+  for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
+    for (int which = 0; which < (needs_second_buffer(kernel, i) ? 2 : 1); ++which) {
+      const spider_field& field = which == 0 ? *sweep.fields[i] : *sweep.outputs[i];
+      found.buffers[static_cast<std::size_t>(i)][static_cast<std::size_t>(which)].field = field;
+      if (Outcome fit = check_extents_of(kernel, i, name_of_buffer(kernel, i, which), field.extent, found);
+          fit.status != SPIDER_OK)
+        return fit;
+    }
+  }
+  return {};
+}
+
+Outcome take_part(const spider_kernel& kernel, const spider_part* part, SystemGiven& found) {
+  const spider_field all{nullptr, {found.extent[0], found.extent[1], found.extent[2]}, {0, 0}};
+  found.part = part == nullptr ? whole_part(all) : *part;
+  if (Outcome fit = check_part(kernel, all, found.part); fit.status != SPIDER_OK) return fit;
+  if (Outcome fit = check_system_extents(kernel, found.part.whole); fit.status != SPIDER_OK) return fit;
+  found.is_cut = !std::equal(std::begin(found.extent), std::end(found.extent), std::begin(found.part.whole));
+  return place_part(kernel, found);
+}
+
+}  // namespace
+
+std::string name_of_buffer(const spider_kernel& kernel, std::int32_t field, int buffer) {
+  return (buffer == 0 ? "the field " : "the output of ") + std::string(kernel.info.field_names[field]);
+}
+
+bool needs_second_buffer(const spider_kernel& kernel, std::int32_t field) {
+  for (std::int32_t launch = 0; launch < kernel.form_count; ++launch) {
+    const SystemSweep& sweep = kernel.system->sweeps[launch];
+    for (std::int32_t i = 0; i < sweep.written_count; ++i) {
+      if (sweep.written[i].field == field && sweep.written[i].into_other) return true;
+    }
+  }
+  return false;
+}
+
+void take_turn(const SystemSweep& sweep, CurrentBuffers& current) {
+  for (std::int32_t i = 0; i < sweep.written_count; ++i) {
+    const auto field = static_cast<std::size_t>(sweep.written[i].field);
+    if (sweep.written[i].into_other) current[field] = 1 - current[field];
+  }
+}
+
+Outcome check_system_fields(const spider_kernel& kernel, const spider_sweep& sweep, std::int64_t steps,
+                            SystemGiven& found) {
+  if (Outcome fit = check_pointers(kernel, sweep); fit.status != SPIDER_OK) return fit;
+  if (Outcome fit = find_launches(kernel, sweep, found); fit.status != SPIDER_OK) return fit;
+  find_extents(kernel, sweep, found);
+  if (Outcome fit = check_system_extents(kernel, found.extent); fit.status != SPIDER_OK) return fit;
+  if (Outcome fit = take_fields(kernel, sweep, found); fit.status != SPIDER_OK) return fit;
+  if (Outcome fit = take_part(kernel, sweep.part, found); fit.status != SPIDER_OK) return fit;
+  if (found.is_empty()) return {};
+  find_uses(kernel, std::max<std::int64_t>(steps, 1), found);
+  for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
+    for (int which = 0; which < (needs_second_buffer(kernel, i) ? 2 : 1); ++which) {
+      if (Outcome fit = check_buffer(kernel, i, which, found); fit.status != SPIDER_OK) return fit;
+    }
+  }
+  return check_overlaps(kernel, found);
+}
+
+Outcome find_system_halo(const spider_kernel& kernel, const std::int64_t* extent, const spider_part* part,
+                         HaloWidth (&halo)[3]) {
+  SystemGiven found;
+  std::copy_n(extent, 3, found.extent);
+  if (Outcome fit = check_system_extents(kernel, found.extent); fit.status != SPIDER_OK) return fit;
+  if (Outcome fit = take_part(kernel, part, found); fit.status != SPIDER_OK) return fit;
+  if (found.is_empty()) return {};
+  for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
+    const FieldReach reach = reach_of(kernel, i);
+    for (int axis = 0; axis < 3; ++axis) {
+      const HaloWidth width = halo_along(kernel.system->fields[i], reach, found.extent, found.part, axis);
+      halo[axis] = {std::max(halo[axis].low, width.low), std::max(halo[axis].high, width.high)};
+    }
+  }
+  return {};
+}
+
+spider_field place_buffer(const spider_kernel& kernel, const SystemGiven& given, std::int32_t i,
+                          const spider_field& buffer, const CellBox& cells) {
+  const SystemField& field = kernel.system->fields[i];
+  spider_field placed = buffer;
+  std::int64_t origin[3];
+  for (int axis = 0; axis < 3; ++axis) origin[axis] = field.axes[axis] ? given.origin[axis] : 0;
+  move_to_first(placed, strides_of(buffer, cells), origin, bytes_of(field.storage));
+  return placed;
+}
+
+}  // namespace spider

@@ -15,18 +15,12 @@
 #include "axis.h"
 #include "cells.h"
 #include "parallel.h"
+#include "tiles.h"
 
 namespace spider::host {
 namespace {
 
 using loops::Stencil;
-
-constexpr int axis_z = 0;
-constexpr int axis_y = 1;
-constexpr int axis_x = 2;
-
-/// Cells along z, y, x.
-using Tile = std::array<Range, 3>;
 
 /// Numbers of a thread, which it keeps for its next tiles.
 template <class Number>
@@ -41,13 +35,6 @@ struct Scratch {
   std::vector<Number> input;          ///< of a row: what an update reads
   std::vector<Number> points;         ///< and of further fields
 };
-
-/// Room for so many numbers at least.
-template <class Number>
-void grow(std::vector<Number>& numbers, std::int64_t count) {
-  const auto wanted = static_cast<std::size_t>(count);
-  if (numbers.size() < wanted) numbers.resize(wanted);
-}
 
 template <class Number>
 Scratch<Number>& scratch_of_thread() {
@@ -92,32 +79,6 @@ struct Layout {
   [[nodiscard]] bool has_short_rows() const { return cells[axis_x].size() <= most_columns_of_lines; }
   /// Of a column in its row.
   [[nodiscard]] std::int64_t column(std::int64_t x) const { return margin + x - cells[axis_x].begin; }
-};
-
-/// Tiles that divide a box.
-struct Tiles {
-  Tile box;
-  std::array<std::int64_t, 3> extent;
-
-  [[nodiscard]] std::int64_t along(int axis) const {
-    return (box[axis].size() + extent[axis] - 1) / extent[axis];
-  }
-  [[nodiscard]] std::int64_t count() const {
-    for (const Range& range : box) {
-      if (range.empty()) return 0;
-    }
-    return along(axis_z) * along(axis_y) * along(axis_x);
-  }
-  [[nodiscard]] Tile tile(std::int64_t i) const {
-    const std::int64_t place[3] = {i / (along(axis_x) * along(axis_y)), i / along(axis_x) % along(axis_y),
-                                   i % along(axis_x)};
-    Tile tile;
-    for (int axis = 0; axis < 3; ++axis) {
-      const std::int64_t begin = box[axis].begin + place[axis] * extent[axis];
-      tile[axis] = {begin, std::min(box[axis].end, begin + extent[axis])};
-    }
-    return tile;
-  }
 };
 
 template <class Cells>

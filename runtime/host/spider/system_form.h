@@ -1,0 +1,174 @@
+/// A sweep of a system of equations for the host: a loop over a row of points, its expressions and offsets
+/// known to the compiler. What faces, boxes and storages need is the same for all and in
+/// runtime/host/system_sweep.cpp.
+#pragma once
+
+#include <spider/kernel.h>
+#include <spider/machine/instructions.h>
+#include <spider/make_kernel.h>
+
+#include <math.h>  // the functions of expressions, as C names them
+
+#include <cstdint>
+#include <type_traits>
+
+// Tells the compiler that no round of the next loop reads what another one writes.
+#if defined(__clang__)
+#define SPIDER_ROUNDS_APART _Pragma("clang loop vectorize(assume_safety)")
+#elif defined(__GNUC__)
+#define SPIDER_ROUNDS_APART _Pragma("GCC ivdep")
+#else
+#define SPIDER_ROUNDS_APART
+#endif
+
+namespace spider {
+inline namespace device_4 {
+namespace loops {
+
+/// A row of points along x. Rows and results are Numbers of the sweep.
+struct SystemRow {
+  const SystemArguments& sweep;
+  std::int64_t z, y, x;  ///< of the first
+  std::int64_t count;
+  /// For each of SystemSweep::rows where dx is 0 at the first point; of a field without cells along x its one
+  /// cell.
+  const void* const* rows;
+  /// Of each of SystemSweep::written, `count` each. One may be a row that is read, if at its points alone.
+  void* const* results;
+};
+
+/// A generated file's sweep as sweep_system() takes it.
+struct SystemLoop {
+  std::int32_t number;        ///< SPIDER_F32 or SPIDER_F64
+  const SystemField* fields;  ///< of the system
+  SystemSweep sweep;
+  void (*compute)(const SystemRow&);
+};
+
+/// Sweeps the box of the arguments.
+void sweep_system(const SystemLoop& loop, const SystemArguments& arguments);
+
+/// What is the same for all points of a row. A copy of the function's own: no result is written over it, and
+/// the compiler knows.
+template <class System>
+struct RowValues {
+  using Number = typename System::Number;
+
+  const Number* cells[System::row_count + 1];
+  Number single[System::row_count + 1];  ///< of fields without cells along x
+  Number scalars[most_scalars];
+  std::int64_t place[3];  ///< of the first point
+  std::int64_t first[3];
+  std::int64_t extent_of_fields[3];
+  Number whole[3];
+
+  explicit RowValues(const SystemRow& row) : place{row.z, row.y, row.x} {
+    for (int k = 0; k < System::row_count; ++k) {
+      cells[k] = static_cast<const Number*>(row.rows[k]);
+      single[k] = System::fields[System::rows[k].field].axes[2] ? Number{0} : cells[k][0];
+    }
+    for (int k = 0; k < most_scalars; ++k) {
+      if constexpr (std::is_same_v<Number, double>) {
+        scalars[k] = row.sweep.wide_scalars[k];
+      } else {
+        scalars[k] = row.sweep.scalars[k];
+      }
+    }
+    for (int axis = 0; axis < 3; ++axis) {
+      first[axis] = row.sweep.first[axis];
+      extent_of_fields[axis] = row.sweep.extent[axis];
+      whole[axis] = static_cast<Number>(row.sweep.whole[axis]);
+    }
+  }
+};
+
+/// A point of a row.
+template <class System>
+struct SystemPoint {
+  using Number = typename System::Number;
+  const RowValues<System>& row;
+  std::int64_t i;  ///< of the point in it
+
+  template <int which, int dx>
+  Number read() const {
+    if constexpr (System::fields[System::rows[which].field].axes[2]) {
+      return row.cells[which][i + dx];
+    } else {
+      return row.single[which];
+    }
+  }
+
+  Number scalar(int which) const { return row.scalars[which]; }
+
+  /// Extents have no more than 31 bits, which vectors convert.
+  Number index(int axis) const {
+    const std::int64_t place = axis == 2 ? row.place[2] + i : row.place[axis];
+    return static_cast<Number>(static_cast<std::int32_t>(place - row.first[axis]));
+  }
+  Number extent(int axis) const { return row.whole[axis]; }
+
+  /// Where faces meet, the faster axis counts.
+  template <int field, int dz, int dy, int dx>
+  Number bounded(Number value) const {
+    value = bounded_along<field, 0, dz>(value, row.place[0]);
+    value = bounded_along<field, 1, dy>(value, row.place[1]);
+    return bounded_along<field, 2, dx>(value, row.place[2] + i);
+  }
+
+ private:
+  template <int field, int axis, int offset>
+  Number bounded_along(Number value, std::int64_t place) const {
+    if constexpr (offset == 0 || !System::fields[field].axes[axis]) {
+      return value;
+    } else {
+      constexpr Face face = System::fields[field].faces[axis][offset < 0 ? 0 : 1];
+      const auto at = static_cast<std::int32_t>(place + offset);
+      const auto end = static_cast<std::int32_t>(row.extent_of_fields[axis]);
+      const bool inside = offset < 0 ? at >= 0 : at < end;
+      return inside ? value : static_cast<Number>(face.value);
+    }
+  }
+};
+
+/// A generated file's loop over a row.
+template <class System>
+void compute_row(const SystemRow& row) {
+  using Number = typename System::Number;
+  const RowValues<System> values(row);
+  Number* results[System::written_count + 1];
+  for (int k = 0; k < System::written_count; ++k) results[k] = static_cast<Number*>(row.results[k]);
+  const std::int64_t count = row.count;
+  SPIDER_ROUNDS_APART
+  for (std::int64_t i = 0; i < count; ++i) {
+    Number computed[System::written_count + 1];
+    System::compute(SystemPoint<System>{values, i}, computed);
+    for (int k = 0; k < System::written_count; ++k) results[k][i] = computed[k];
+  }
+}
+
+template <class System>
+struct SystemMeaning {
+  static constexpr SystemLoop loop = {
+      std::is_same_v<typename System::Number, double> ? SPIDER_F64 : SPIDER_F32, System::fields,
+      system_sweep<System>(1), compute_row<System>};
+  static void sweep(SystemArguments arguments) { sweep_system(loop, arguments); }
+};
+
+}  // namespace loops
+
+/// The only way of computing a sweep of a system. No block is cut: the sweep divides its box itself.
+template <class System>
+constexpr SweepForm system_form() {
+  SweepForm form{};
+  form.sweep = loops::SystemMeaning<System>::sweep;
+  form.tiling.kind = TilingKind::blocks;
+  form.tiling.warps_per_block = 1;
+  form.tiling.input_alignment = 1;
+  form.tiling.output_alignment = 1;
+  form.tiling.anchor = 1;
+  for (std::int32_t& extent : form.tiling.tile_extent) extent = 1 << 30;
+  return form;
+}
+
+}  // namespace device_4
+}  // namespace spider

@@ -1,0 +1,336 @@
+/// A sweep of a system of equations on the host: its box in tiles, one at a time on each core, row by row.
+/// Rows of cells that are Numbers are read and written where they are, unless they cross a face; others are
+/// copied into rows of the thread, with what lies beyond faces.
+#include <spider/system_form.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+#include "axis.h"
+#include "cells.h"
+#include "parallel.h"
+#include "tiles.h"
+
+namespace spider::host {
+namespace {
+
+using loops::SystemLoop;
+
+/// Rows of a thread, which it keeps for its next tiles.
+template <class Number>
+struct SystemScratch {
+  std::vector<Number> cells;    ///< of rows that are copied
+  std::vector<Number> results;  ///< of rows that are not stored as Numbers
+  std::vector<const void*> rows;
+  std::vector<void*> to;
+};
+
+template <class Number>
+SystemScratch<Number>& system_scratch_of_thread() {
+  thread_local SystemScratch<Number> scratch;
+  return scratch;
+}
+
+std::int64_t bytes_of_cell(std::int32_t storage) {
+  if (storage == SPIDER_F64) return 8;
+  return storage == SPIDER_F32 ? 4 : 2;
+}
+
+/// Numbers of `count` cells.
+template <class Number>
+void load_cells(std::int32_t storage, const std::byte* from, Number* to, std::int64_t count) {
+  switch (storage) {
+    case SPIDER_F16:
+      return F16Cells::load(reinterpret_cast<const std::uint16_t*>(from), to, count);
+    case SPIDER_BF16:
+      return Bf16Cells::load(reinterpret_cast<const std::uint16_t*>(from), to, count);
+    case SPIDER_F32:
+      return F32Cells::load(reinterpret_cast<const float*>(from), to, count);
+    default:
+      if constexpr (std::is_same_v<Number, double>)  // no other number has room for f64
+        F64Cells::load(reinterpret_cast<const double*>(from), to, count);
+  }
+}
+
+/// The f32 that bf16 rounds as it would the double: inexact ones have an odd last bit.
+float round_to_odd(double number) {
+  const auto nearest = static_cast<float>(number);
+  if (static_cast<double>(nearest) == number || !std::isfinite(nearest)) return nearest;
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::fabs(static_cast<double>(nearest)) > std::fabs(number)) --bits;
+  return std::bit_cast<float>(bits | 1U);
+}
+
+/// Rounds numbers to cells, once.
+void store_cells(std::int32_t storage, const float* from, std::byte* to, std::int64_t count) {
+  switch (storage) {
+    case SPIDER_F16:
+      return F16Cells::store(from, reinterpret_cast<std::uint16_t*>(to), count);
+    case SPIDER_BF16:
+      return Bf16Cells::store(from, reinterpret_cast<std::uint16_t*>(to), count);
+    default:
+      return F32Cells::store(from, reinterpret_cast<float*>(to), count);
+  }
+}
+void store_cells(std::int32_t storage, const double* from, std::byte* to, std::int64_t count) {
+  switch (storage) {
+    case SPIDER_F16:
+      for (std::int64_t i = 0; i < count; ++i) reinterpret_cast<std::uint16_t*>(to)[i] = half(from[i]).bits();
+      return;
+    case SPIDER_BF16:
+      for (std::int64_t i = 0; i < count; ++i) {
+        const float number = round_to_odd(from[i]);
+        Bf16Cells::store(&number, reinterpret_cast<std::uint16_t*>(to) + i, 1);
+      }
+      return;
+    case SPIDER_F32:
+      for (std::int64_t i = 0; i < count; ++i) reinterpret_cast<float*>(to)[i] = static_cast<float>(from[i]);
+      return;
+    default:
+      return F64Cells::store(from, reinterpret_cast<double*>(to), count);
+  }
+}
+
+template <class Number>
+class SystemSweeper {
+  static constexpr std::int32_t own_storage = std::is_same_v<Number, double> ? SPIDER_F64 : SPIDER_F32;
+
+ public:
+  SystemSweeper(const SystemLoop& loop, const SystemArguments& arguments)
+      : loop_(loop), sweep_(loop.sweep), arguments_(arguments) {
+    places_.reserve(static_cast<std::size_t>(sweep_.row_count));
+    for (std::int32_t i = 0; i < sweep_.row_count; ++i) add_row(sweep_.rows[i]);
+    for (std::int32_t i = 0; i < sweep_.written_count; ++i) {
+      const std::int32_t storage = loop_.fields[sweep_.written[i].field].storage;
+      converts_ = converts_ || storage != own_storage;
+      operations_ += 4;
+    }
+  }
+
+  void run() const {
+    Tile box;
+    for (int axis = 0; axis < 3; ++axis) {
+      const std::int64_t begin = arguments_.box.offset[axis];
+      box[axis] = {begin, begin + arguments_.box.extent[axis]};
+    }
+    double operations = operations_;
+    for (const Range& range : box) operations *= static_cast<double>(range.size());
+    const int threads = threads_for(operations);
+    const Tiles tiles = cut(box, threads);
+    for_each(tiles.count(), threads, [&](std::int64_t i) { sweep_tile(tiles.tile(i)); });
+  }
+
+ private:
+  /// A row that each point reads.
+  struct RowPlace {
+    ReadRow row;
+    const SystemField* field;
+    Axis axes[3];
+    std::int64_t bytes;   ///< of a cell
+    std::int64_t margin;  ///< of its copy, before the cell under the first point
+    std::int64_t first;   ///< of its copy, in the thread's
+    bool is_wide;         ///< has it cells along x?
+  };
+
+  /// That row of some points.
+  struct FoundRow {
+    const std::byte* cells;  ///< where x is 0; null: all are `constant`
+    Number constant;
+    bool negated;
+  };
+
+  void add_row(const ReadRow& row) {
+    const SystemField& field = loop_.fields[row.field];
+    RowPlace place{row, &field, {}, bytes_of_cell(field.storage), 0, copied_, field.axes[axis_x]};
+    for (int axis = 0; axis < 3; ++axis) {
+      place.axes[axis].extent = field.axes[axis] ? arguments_.extent[axis] : 1;
+      for (int side = 0; side < 2; ++side) place.axes[axis].rules[side] = field.faces[axis][side].rule;
+    }
+    constexpr std::int64_t line = 16;
+    const auto round_up = [](std::int64_t n) { return (n + line - 1) / line * line; };
+    place.margin = round_up(std::max(0, -row.low));
+    copied_ += place.margin + (place.is_wide ? most_columns_ : 0) + round_up(std::max(0, row.high) + 1);
+    converts_ = converts_ || (place.is_wide && field.storage != own_storage);
+    operations_ += row.high - row.low + 1;
+    if (place.is_wide) {
+      const Axis& along = place.axes[axis_x];
+      if (along.rules[0] != FaceRule::halo) clear_begin_ = std::max<std::int64_t>(clear_begin_, -row.low);
+      if (along.rules[1] != FaceRule::halo) clear_end_ = std::max<std::int64_t>(clear_end_, row.high);
+    }
+    places_.push_back(place);
+  }
+
+  /// Tiles that the caches, the cores and rows of the thread have room for.
+  [[nodiscard]] Tiles cut(const Tile& box, int threads) const {
+    constexpr std::int64_t columns_of_copies = 512;
+    constexpr std::int64_t columns_of_volumes = 512;
+    constexpr std::int64_t fewest_rows = 8;
+    const bool volume = box[axis_z].size() > 1;
+    Tiles tiles{box, {volume ? 16 : 1, volume ? 32 : 64, most_columns_}};
+    if (converts_) tiles.extent[axis_x] = columns_of_copies;
+    if (volume) tiles.extent[axis_x] = std::min(tiles.extent[axis_x], columns_of_volumes);
+    for (int axis = 0; axis < 3; ++axis) tiles.extent[axis] = std::min(tiles.extent[axis], box[axis].size());
+    const std::int64_t wanted = threads == 1 ? 1 : 4 * threads;
+    while (tiles.count() < wanted && std::max(tiles.extent[axis_z], tiles.extent[axis_y]) > fewest_rows) {
+      std::int64_t& longest = tiles.extent[tiles.extent[axis_z] > tiles.extent[axis_y] ? axis_z : axis_y];
+      longest = (longest + 1) / 2;
+    }
+    return tiles;
+  }
+
+  void sweep_tile(const Tile& tile) const {
+    auto& scratch = system_scratch_of_thread<Number>();
+    grow(scratch.cells, copied_);
+    grow(scratch.results, sweep_.written_count * most_columns_);
+    scratch.rows.resize(places_.size());
+    scratch.to.resize(static_cast<std::size_t>(sweep_.written_count));
+    const Range columns = tile[axis_x];
+    // Columns whose rows cross no face, if they are worth a loop of their own.
+    constexpr std::int64_t fewest_columns = 128;
+    Range clear{std::max(columns.begin, clear_begin_),
+                std::min(columns.end, arguments_.extent[axis_x] - clear_end_)};
+    if (clear.size() < fewest_columns) clear = columns;
+    for (std::int64_t z = tile[axis_z].begin; z < tile[axis_z].end; ++z) {
+      for (std::int64_t y = tile[axis_y].begin; y < tile[axis_y].end; ++y) {
+        for (const Range& part : {Range{columns.begin, clear.begin}, clear, Range{clear.end, columns.end}}) {
+          if (!part.empty()) sweep_row(scratch, z, y, part);
+        }
+      }
+    }
+  }
+
+  void sweep_row(SystemScratch<Number>& scratch, std::int64_t z, std::int64_t y, const Range& columns) const {
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      scratch.rows[i] = read_row(scratch, places_[i], find_row(places_[i], z, y), columns);
+    for (std::int32_t i = 0; i < sweep_.written_count; ++i) {
+      const std::int32_t field = sweep_.written[i].field;
+      const bool is_own = loop_.fields[field].storage == own_storage;
+      scratch.to[static_cast<std::size_t>(i)] = is_own
+                                                    ? static_cast<void*>(target(field, z, y, columns.begin))
+                                                    : scratch.results.data() + i * most_columns_;
+    }
+    loop_.compute({arguments_, z, y, columns.begin, columns.size(), scratch.rows.data(), scratch.to.data()});
+    for (std::int32_t i = 0; i < sweep_.written_count && converts_; ++i) {
+      const std::int32_t field = sweep_.written[i].field;
+      const std::int32_t storage = loop_.fields[field].storage;
+      if (storage == own_storage) continue;
+      store_cells(storage, scratch.results.data() + i * most_columns_, target(field, z, y, columns.begin),
+                  columns.size());
+    }
+  }
+
+  [[nodiscard]] std::byte* target(std::int32_t field, std::int64_t z, std::int64_t y, std::int64_t x) const {
+    const SystemFieldPlace& place = arguments_.fields[field];
+    return static_cast<std::byte*>(place.target) +
+           (z * place.target_stride[0] + y * place.target_stride[1] + x) *
+               bytes_of_cell(loop_.fields[field].storage);
+  }
+
+  /// Of the constant beyond a face.
+  [[nodiscard]] static Number constant(const RowPlace& place, int axis, int side) {
+    return side == Place::zero ? Number{0} : static_cast<Number>(place.field->faces[axis][side].value);
+  }
+
+  /// Where faces meet, that in y counts before that in z.
+  [[nodiscard]] FoundRow find_row(const RowPlace& place, std::int64_t z, std::int64_t y) const {
+    const Place plane = place.field->axes[axis_z] ? place.axes[axis_z].find(z + place.row.dz) : Place{};
+    const Place row = place.field->axes[axis_y] ? place.axes[axis_y].find(y + place.row.dy) : Place{};
+    if (row.constant) return {nullptr, constant(place, axis_y, row.side), row.negated};
+    const bool negated = plane.negated != row.negated;
+    if (plane.constant) return {nullptr, constant(place, axis_z, plane.side), negated};
+    const SystemFieldPlace& memory = arguments_.fields[place.row.field];
+    return {static_cast<const std::byte*>(memory.data) +
+                (place.axes[axis_z].in_memory(plane.index) * memory.stride[0] +
+                 place.axes[axis_y].in_memory(row.index) * memory.stride[1]) *
+                    place.bytes,
+            Number{0}, negated};
+  }
+
+  /// Numbers of a row, from where dx is 0 at the first of the columns: in the field's memory, or copied.
+  const Number* read_row(SystemScratch<Number>& scratch, const RowPlace& place, const FoundRow& found,
+                         const Range& columns) const {
+    const Range cells =
+        place.is_wide ? Range{columns.begin + place.row.low, columns.end + place.row.high} : Range{0, 1};
+    const Axis& axis = place.axes[axis_x];
+    // That are in memory as they are, of fields with cells along x.
+    const Range inside{axis.rules[0] == FaceRule::halo ? cells.begin : std::max<std::int64_t>(cells.begin, 0),
+                       axis.rules[1] == FaceRule::halo ? cells.end : std::min(cells.end, axis.extent)};
+    const bool is_inside = !place.is_wide || (inside.begin == cells.begin && inside.end == cells.end);
+    const std::int64_t origin = place.is_wide ? columns.begin : 0;
+    if (is_inside && found.cells != nullptr && !found.negated && place.field->storage == own_storage)
+      return reinterpret_cast<const Number*>(found.cells) + origin;
+    Number* const to = scratch.cells.data() + place.first + place.margin;
+    const Range loaded = is_inside ? cells : inside;
+    if (!loaded.empty()) load_row(place, found, loaded, to + (loaded.begin - origin));
+    if (is_inside) return to;
+    const auto beyond = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t x = begin; x < end; ++x) to[x - origin] = find_cell(place, found, x);
+    };
+    if (loaded.empty()) {
+      beyond(cells.begin, cells.end);
+    } else {
+      beyond(cells.begin, loaded.begin);
+      beyond(loaded.end, cells.end);
+    }
+    return to;
+  }
+
+  /// Copies cells that are in memory under their own indices.
+  static void load_row(const RowPlace& place, const FoundRow& found, const Range& cells, Number* to) {
+    if (found.cells == nullptr) {
+      std::fill_n(to, cells.size(), found.negated ? -found.constant : found.constant);
+      return;
+    }
+    load_cells(place.field->storage, found.cells + cells.begin * place.bytes, to, cells.size());
+    if (!found.negated) return;
+    for (std::int64_t i = 0; i < cells.size(); ++i) to[i] = -to[i];
+  }
+
+  /// One that may lie beyond a face in x. The constant of such a face counts before what is found in z and y.
+  static Number find_cell(const RowPlace& place, FoundRow found, std::int64_t x) {
+    const Place cell = place.axes[axis_x].find(x);
+    if (cell.constant) {
+      const Number value = constant(place, axis_x, cell.side);
+      return cell.negated ? -value : value;
+    }
+    found.negated = found.negated != cell.negated;
+    const std::int64_t index = place.axes[axis_x].in_memory(cell.index);
+    Number value{};
+    load_row(place, found, {index, index + 1}, &value);
+    return value;
+  }
+
+  static constexpr std::int64_t most_columns_ = 4096;  ///< of a tile
+
+  const SystemLoop& loop_;
+  const SystemSweep& sweep_;
+  const SystemArguments& arguments_;
+  std::vector<RowPlace> places_;
+  std::int64_t copied_ = 0;       ///< numbers of all copies of rows
+  std::int64_t clear_begin_ = 0;  ///< columns that rows cross a face from, at the low face
+  std::int64_t clear_end_ = 0;    ///< and at the high face
+  bool converts_ = false;         ///< is a row of cells not of Numbers?
+  double operations_ = 4;         ///< of a point, nearly
+};
+
+}  // namespace
+}  // namespace spider::host
+
+namespace spider {
+inline namespace device_4 {
+namespace loops {
+
+void sweep_system(const SystemLoop& loop, const SystemArguments& arguments) {
+  if (loop.number == SPIDER_F64) return host::SystemSweeper<double>(loop, arguments).run();
+  return host::SystemSweeper<float>(loop, arguments).run();
+}
+
+}  // namespace loops
+}  // namespace device_4
+}  // namespace spider

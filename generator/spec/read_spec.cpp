@@ -28,7 +28,7 @@ const std::vector<std::string>& known_keys() {
       if (key != "accuracy") all.push_back(key);
     }
     all.insert(all.end(), {"sums", "boundary", "steps", "tolerance", "previous", "fields", "scalars",
-                           "update", "operators", "stages", "reduce"});
+                           "update", "stages"});
     return all;
   }();
   return keys;
@@ -151,22 +151,24 @@ KeyLocations key_locations(const Document& document, const diag::SourceLocation&
           document.place("steps"),      document.place("update")};
 }
 
-/// Reports keys that mean something beside `stages` alone.
-void check_keys_of_systems(const Document& document) {
-  for (const auto& [key, instead] : {std::pair{"operators", "write 'stages' too, or call them 'sums'"},
-                                     std::pair{"reduce", "write 'stages' too, or remove it"}}) {
-    if (document.find(key) == nullptr) continue;
+/// Reports keys that specs do not have, or beside `stages` alone.
+void check_document_keys(const Document& document) {
+  Node others = document.root;
+  std::erase_if(others.entries, [&](const Entry& entry) {
+    if (entry.key != "operators" && entry.key != "reduce") return false;
     document.context.diagnostics.error(
-        document.place(key),
-        fmt::format("'{}' goes with 'stages', the key of a system of equations; {}", key, instead));
-  }
+        entry.where, fmt::format("'{}' goes with 'stages', the key of a system of equations; {}", entry.key,
+                                 entry.key == "reduce" ? "write 'stages' too, or remove it"
+                                                       : "write 'stages' too, or call them 'sums'"));
+    return true;
+  });
+  check_keys(others, known_keys(), "the spec", document.context);
 }
 
 void read_document(const Document& document, const std::vector<ParameterOverride>& overrides,
                    StencilSpec& spec) {
   constexpr int any_dimensions = 3;  // to judge a boundary where the spec's own dimensions are in error
-  check_keys_of_systems(document);
-  check_keys(document.root, known_keys(), "the spec", document.context);
+  check_document_keys(document);
   spec.name = read_name(document);
   spec.description = read_description(document);
   const std::optional<int> dimensions = read_dimensions(document);

@@ -86,7 +86,7 @@ class Reader {
                            [](const SystemField& field) { return field.storage == Storage::f64; });
     read_operators(dimensions);
     name_leaves();
-    if (!dimensions) return std::move(spec_);
+    if (!dimensions || !has_all_fields()) return std::move(spec_);
     read_stages();
     read_reductions();
     finish();
@@ -110,6 +110,13 @@ class Reader {
     check_keys(others, known_keys(), "the spec", context_);
   }
 
+  /// Does every field have a name? Where one lacks it, expressions cannot be judged.
+  [[nodiscard]] bool has_all_fields() const {
+    const Node* const fields = document_.find("fields");
+    return fields != nullptr && !spec_.fields.empty() &&
+           spec_.fields.size() == fields->items.size() + fields->entries.size();
+  }
+
   void read_operators(std::optional<int> dimensions) {
     const Entry* const entry = find_entry(document_.root, "operators");
     if (entry == nullptr) return;
@@ -124,9 +131,11 @@ class Reader {
                                        most_operators));
     }
     for (const Entry& one : entry->value.entries) {
+      const std::size_t errors = context_.diagnostics.errors;
       // Weights are numbers of the expressions, of whatever storage the fields are.
       Operator read =
           read_named_operator(one, "operator", dimensions, is_wide_ ? Storage::f64 : Storage::f32, context_);
+      if (context_.diagnostics.errors > errors) read.taps.clear();
       if (names_.take(one.key, one.where, "operator"))
         vocabulary_.operators.insert_or_assign(one.key, std::move(read.taps));
     }
@@ -150,18 +159,14 @@ class Reader {
   /// The node of an expression; none where it is in error. `what` names it in messages.
   int read_value(const Node& node, const std::string& what) {
     if (nodes_.is_full() || context_.diagnostics.full()) return ExpressionNodes::none;  // told once
-    if (!expect(node, NodeKind::scalar, fmt::format("{} is an expression, such as u + dt*v", what),
-                context_)) {
-      is_broken_ = true;
+    if (!expect(node, NodeKind::scalar, fmt::format("{} is an expression, such as u + dt*v", what), context_))
       return ExpressionNodes::none;
-    }
     std::vector<std::string> used;
     const auto read = read_expression(node.text, vocabulary_, nodes_, context_.calculator, used);
     used_.insert(used.begin(), used.end());
     if (const auto* error = std::get_if<ExpressionError>(&read)) {
       if (!error->text.empty())
         refuse(place_in_text(node, error->offset), fmt::format("{}: {}", what, error->text));
-      is_broken_ = true;
       return ExpressionNodes::none;
     }
     check_numbers(std::get<int>(read), node, what);
@@ -206,10 +211,8 @@ class Reader {
   void read_stage(const Node& node) {
     const std::string number = fmt::format("stage {}", ++stages_read_);
     if (!expect(node, NodeKind::mapping,
-                number + " is a mapping of fields to what becomes of them, such as u: u + dt*v", context_)) {
-      is_broken_ = true;
+                number + " is a mapping of fields to what becomes of them, such as u: u + dt*v", context_))
       return;
-    }
     Stage stage;
     stage.where = node.where;
     std::vector<GivenName> values;
@@ -223,7 +226,7 @@ class Reader {
     if (!assigns)
       refuse(node.where, number + " assigns no field; write what becomes of one, such as u: u + dt*v");
     for (const GivenName& value : values) {
-      if (!used_.contains(value.name) && !is_broken_)
+      if (!used_.contains(value.name) && !context_.diagnostics.has_errors())
         refuse(value.where, fmt::format("{} is not used in the stage; use it or remove it", value.what));
       used_.erase(value.name);
     }
@@ -318,7 +321,7 @@ class Reader {
 
   /// Reports names that nothing uses, and leaves out the nodes that nothing needs.
   void finish() {
-    if (is_broken_ || nodes_.is_full()) return;
+    if (context_.diagnostics.has_errors()) return;  // which may be why a name is not used
     for (const GivenName& one : names_.all()) {
       if (!used_.contains(one.name))
         refuse(one.where, fmt::format("{} is not used in 'stages'; use it or remove it", one.what));
@@ -359,7 +362,6 @@ class Reader {
   std::set<int> assigned_;
   std::set<int> checked_;  ///< nodes whose numbers are
   bool is_wide_ = false;   ///< is the arithmetic f64?
-  bool is_broken_ = false;
   int stages_read_ = 0;
 };
 

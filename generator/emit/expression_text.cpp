@@ -38,7 +38,8 @@ class Writer {
       : expressions_(expressions),
         leaf_(leaf),
         nodes_(expressions.nodes),
-        type_(number_type(expressions.numbers)),
+        number_(number_type(expressions.numbers)),
+        type_(expressions.of_points ? "auto" : number_),
         suffix_(expressions.numbers == spec::Storage::f64 ? "" : "f"),
         uses_(nodes_.size()),
         joined_(nodes_.size()),
@@ -93,7 +94,19 @@ class Writer {
   }
 
   [[nodiscard]] std::string literal(double value) const {
-    return number_literal(expressions_.numbers, value);
+    const std::string text = number_literal(expressions_.numbers, value);
+    return expressions_.of_points ? fmt::format("p.number({})", text) : text;
+  }
+
+  /// A function of C of one or two numbers.
+  std::string c_call(const std::string& function, const std::vector<std::string>& arguments) {
+    const std::string own = "::" + function + suffix_;
+    if (!expressions_.of_points) return name(type_, fmt::format("{}({})", own, fmt::join(arguments, ", ")));
+    const std::string_view values = arguments.size() == 1 ? "v" : "v, w";
+    const std::string parameters =
+        arguments.size() == 1 ? fmt::format("{} v", number_) : fmt::format("{0} v, {0} w", number_);
+    return name(type_, fmt::format("spider::each({}, []({}) {{ return {}({}); }})",
+                                   fmt::join(arguments, ", "), parameters, own, values));
   }
 
   std::string call(std::string_view function, const std::string& a) {
@@ -133,7 +146,7 @@ class Writer {
     if (is_number && exponent.value == 0.5) return call(root_function(node), base);
     if (!is_number || std::trunc(exponent.value) != exponent.value ||
         std::fabs(exponent.value) > most_multiplied_powers)
-      return name(type_, fmt::format("::pow{}({}, {})", suffix_, base, text(node.arguments[1])));
+      return c_call("pow", {base, text(node.arguments[1])});
     const int count = std::abs(static_cast<int>(exponent.value));
     if (count == 0) return literal(1);
     std::string square = base;
@@ -159,8 +172,16 @@ class Writer {
       return call(node.function == "min" ? "smaller" : "larger", a, text(node.arguments[1]));
     }
     if (node.function == "sqrt") return call(root_function(node), a);
-    if (node.function == "abs") return name(type_, fmt::format("::fabs{}({})", suffix_, a));
-    return name(type_, fmt::format("::{}{}({})", node.function, suffix_, a));
+    return c_call(node.function == "abs" ? "fabs" : node.function, {a});
+  }
+
+  std::string comparison_text(const UpdateNode& node) {
+    const std::string& a = text(node.arguments[0]);
+    const std::string& b = text(node.arguments[1]);
+    const std::string_view symbol = symbol_of(node.operation);
+    if (!expressions_.of_points) return name("bool", fmt::format("{} {} {}", a, symbol, b));
+    return name(type_, fmt::format("spider::each({0}, {1}, []({2} v, {2} w) {{ return v {3} w; }})", a, b,
+                                   number_, symbol));
   }
 
   std::string text_of(const UpdateNode& node) {
@@ -180,7 +201,10 @@ class Writer {
       case UpdateOperation::power:
         return power_text(node);
       case UpdateOperation::choose:
-        return name(type_, fmt::format("{} ? {} : {}", argument(0), argument(1), argument(2)));
+        return name(type_,
+                    expressions_.of_points
+                        ? fmt::format("spider::choose({}, {}, {})", argument(0), argument(1), argument(2))
+                        : fmt::format("{} ? {} : {}", argument(0), argument(1), argument(2)));
       case UpdateOperation::call:
         return function_text(node);
       case UpdateOperation::bounded:
@@ -189,8 +213,7 @@ class Writer {
       default:
         break;
     }
-    if (spec::is_comparison(node.operation))
-      return name("bool", fmt::format("{} {} {}", argument(0), symbol_of(node.operation), argument(1)));
+    if (spec::is_comparison(node.operation)) return comparison_text(node);
     const LeafText leaf = leaf_(node);
     return leaf.comment.empty() ? leaf.value : name(type_, leaf.value, leaf.comment);
   }
@@ -198,7 +221,8 @@ class Writer {
   const Expressions& expressions_;
   const std::function<LeafText(const UpdateNode&)>& leaf_;
   const std::vector<UpdateNode>& nodes_;
-  std::string type_;    ///< of numbers
+  std::string number_;  ///< the type of numbers
+  std::string type_;    ///< of variables
   std::string suffix_;  ///< of C's functions of them
   std::vector<int> uses_;
   std::vector<bool> joined_;  ///< products that their only user takes as one operation

@@ -16,6 +16,8 @@ struct Expressions {
   std::vector<int> roots;                      ///< whose values are wanted
   spec::Storage numbers = spec::Storage::f32;  ///< f64, or any other for f32
   bool flushes_results = false;                ///< subnormal results become 0
+  /// In the words of spider/values/each.h, for the numbers of a point `p` or of several.
+  bool of_points = false;
 };
 
 /// A leaf of an expression: what it is in C++, and the comment of the line that names it. Without a comment

@@ -113,7 +113,7 @@ class SweepText {
   }
 
   [[nodiscard]] std::string statements_text() const {
-    Expressions expressions{sweep_.nodes, {}, numbers()};
+    Expressions expressions{sweep_.nodes, {}, numbers(), false, true};
     for (const plan::SystemResult& result : sweep_.results) expressions.roots.push_back(result.node);
     ExpressionText text =
         write_expressions(expressions, [this](const UpdateNode& node) { return leaf(node); });

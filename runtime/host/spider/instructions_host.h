@@ -9,6 +9,7 @@
 
 #define SPIDER_DEVICE inline
 #define SPIDER_CONSTANTS static constexpr
+#define SPIDER_UNROLL
 
 namespace spider {
 inline namespace device_4 {

@@ -6,6 +6,7 @@
 #include <spider/kernel.h>
 #include <spider/machine/instructions.h>
 #include <spider/make_kernel.h>
+#include <spider/values/each.h>
 
 #include <math.h>  // the functions of expressions, as C names them
 
@@ -98,6 +99,7 @@ struct SystemPoint {
     }
   }
 
+  static Number number(Number value) { return value; }
   Number scalar(int which) const { return row.scalars[which]; }
 
   /// Extents have no more than 31 bits, which vectors convert.

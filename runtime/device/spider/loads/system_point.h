@@ -1,0 +1,260 @@
+/// Systems of equations: what an expression sees of a lane's points, and how their cells are loaded.
+///
+/// A `Sweep`, one of a generated file's, has as static members
+/// - Number: float, or double where any field is f64;
+/// - fields: a SystemField for each field; dimensions;
+/// - rows, row_count: ReadRow, ascending in (field, dz, dy); written, written_count: WrittenField;
+/// - columns: neighbouring points of a lane, 1, 2 or 4; blocks_per_multiprocessor: for the launch;
+/// - compute(point, results): results[i] is what written[i] becomes. A point has read<row, dx>(), number(v),
+///   scalar(i), index(axis), extent(axis) and bounded<field, dz, dy, dx>(value): numbers of all points of a
+///   lane, which each operation takes together, so that cells need registers only until they are used.
+#pragma once
+
+#include <spider/field/boundary.h>
+#include <spider/kernel.h>
+#include <spider/machine/instructions.h>
+#include <spider/values/cell_numbers.h>
+#include <spider/values/each.h>
+
+#include <math.h>  // the functions of expressions, as C names them
+
+#include <cstdint>
+#include <type_traits>
+
+namespace spider {
+inline namespace device_4 {
+
+/// A face of a field; side 0 is low. By value: code of a device has no address of the table.
+template <class Sweep, int field, int axis, int side>
+SPIDER_DEVICE constexpr Face face_of() {
+  return Sweep::fields[field].faces[axis][side];
+}
+
+/// Where the points of a warp are.
+enum class Surroundings {
+  interior,     ///< all vectors that it reads lie inside the field, and are aligned
+  rows_inside,  ///< all rows do
+  at_faces,     ///< some rows are those that the faces' rules have in their place
+};
+
+/// The vectors of `columns` cells that a row reads, counted from that of the lane's own points.
+template <class Sweep>
+struct RowVectors {
+  static constexpr int columns = Sweep::columns;
+
+  SPIDER_DEVICE static constexpr int floor_vector(int column) {
+    return column / columns - (column % columns < 0 ? 1 : 0);
+  }
+  /// The hull of all rows' vectors, in columns from the lane's first point.
+  SPIDER_DEVICE static constexpr int lowest_column() {
+    int lowest = 0;
+    for (int i = 0; i < Sweep::row_count; ++i) {
+      const int low = floor_vector(Sweep::rows[i].low) * columns;
+      lowest = low < lowest ? low : lowest;
+    }
+    return lowest;
+  }
+  SPIDER_DEVICE static constexpr int end_column() {
+    int end = columns;
+    for (int i = 0; i < Sweep::row_count; ++i) {
+      const int own = (floor_vector(columns - 1 + Sweep::rows[i].high) + 1) * columns;
+      end = own > end ? own : end;
+    }
+    return end;
+  }
+};
+
+/// Where a cell of a field is along an axis: at `index`, or nowhere.
+struct AxisPlace {
+  std::int32_t index;
+  std::int8_t constant;  ///< 0: at index; 1, 2: the constant of the low or the high face; 3: 0
+  bool negated;
+};
+
+/// What the rules of a field's axis make of index `i`.
+template <class Sweep, int field, int axis>
+SPIDER_DEVICE AxisPlace place_along(std::int32_t i, std::int64_t extent) {
+  constexpr AxisRules rules{face_of<Sweep, field, axis, 0>().rule, face_of<Sweep, field, axis, 1>().rule, 1,
+                            2};  // an antisymmetric face gives 0
+  if (i >= 0 && i < extent) return {i, 0, false};
+  if constexpr (negates(rules)) {
+    const SignedIndex mapped = map_signed_index(rules, i, static_cast<std::int32_t>(extent));
+    const int constant = mapped.value == 0 ? 3 : static_cast<int>(mapped.value);
+    return {mapped.index, static_cast<std::int8_t>(mapped.constant ? constant : 0), mapped.negated};
+  } else {
+    const MappedIndex mapped = map_index(rules, i, static_cast<std::int32_t>(extent));
+    return {mapped.index, static_cast<std::int8_t>(mapped.constant ? mapped.value : 0), false};
+  }
+}
+
+/// The number of a constant of an axis, with the sign of its place.
+template <class Sweep, int field, int axis>
+SPIDER_DEVICE typename Sweep::Number constant_along(const AxisPlace& place) {
+  using Number = typename Sweep::Number;
+  constexpr auto low = static_cast<Number>(face_of<Sweep, field, axis, 0>().value);
+  constexpr auto high = static_cast<Number>(face_of<Sweep, field, axis, 1>().value);
+  const Number value = place.constant == 3 ? Number{0} : place.constant == 1 ? low : high;
+  return place.negated ? -value : value;
+}
+
+/// A lane's points: `columns` of a row from x on, of which those from `begin` to before `end` lie in the box.
+struct LanePlace {
+  std::int32_t z, y, x;
+  std::int32_t begin, end;
+};
+
+/// What an expression sees of a lane's points.
+template <class Sweep, Surroundings around>
+struct LanePoints {
+  static constexpr int columns = Sweep::columns;
+  using Number = typename Sweep::Number;
+  using Numbers = Pack<Number, columns>;
+
+  const SystemArguments& sweep;
+  const LanePlace& place;
+
+  template <int row, int dx>
+  SPIDER_DEVICE Numbers read() const {
+    constexpr ReadRow taps = Sweep::rows[row];
+    constexpr SystemField field = Sweep::fields[taps.field];
+    using Cells = typename CellsOfStorage<field.storage>::Type;
+    const SystemFieldPlace& own = sweep.fields[taps.field];
+    const auto* cells = static_cast<const typename Cells::Element*>(own.data);
+    if constexpr (around != Surroundings::at_faces || (taps.dz == 0 && taps.dy == 0)) {
+      cells += (place.z + taps.dz) * own.stride[0] + (place.y + taps.dy) * own.stride[1];
+      return read_row<Cells, taps.field, dx>(cells, {});
+    } else {
+      AxisPlace plane{place.z, 0, false};
+      AxisPlace line{place.y, 0, false};
+      if constexpr (taps.dz != 0)
+        plane = place_along<Sweep, taps.field, 0>(place.z + taps.dz, sweep.extent[0]);
+      if constexpr (taps.dy != 0)
+        line = place_along<Sweep, taps.field, 1>(place.y + taps.dy, sweep.extent[1]);
+      RowSign row_sign{plane.constant != 0 || line.constant != 0, plane.negated != line.negated, 0};
+      const Number of_plane = constant_along<Sweep, taps.field, 0>(plane);
+      row_sign.constant = line.constant != 0 ? constant_along<Sweep, taps.field, 1>(line)
+                          : line.negated     ? -of_plane
+                                             : of_plane;
+      if (!row_sign.is_constant) cells += plane.index * own.stride[0] + line.index * own.stride[1];
+      return read_row<Cells, taps.field, dx>(cells, row_sign);
+    }
+  }
+
+  SPIDER_DEVICE static Numbers number(Number value) {
+    Numbers numbers;
+    SPIDER_UNROLL
+    for (int i = 0; i < columns; ++i) numbers.of[i] = value;
+    return numbers;
+  }
+  SPIDER_DEVICE Numbers scalar(int i) const {
+    if constexpr (std::is_same_v<Number, double>) {
+      return number(sweep.wide_scalars[i]);
+    } else {
+      return number(sweep.scalars[i]);
+    }
+  }
+  SPIDER_DEVICE Numbers index(int axis) const {
+    Numbers numbers;
+    SPIDER_UNROLL
+    for (int i = 0; i < columns; ++i) {
+      const std::int64_t at = axis == 0 ? place.z : axis == 1 ? place.y : place.x + i;
+      numbers.of[i] = static_cast<Number>(at - sweep.first[axis]);
+    }
+    return numbers;
+  }
+  SPIDER_DEVICE Numbers extent(int axis) const { return number(static_cast<Number>(sweep.whole[axis])); }
+
+  /// Where faces meet, the faster axis counts.
+  template <int field, int dz, int dy, int dx>
+  SPIDER_DEVICE Numbers bounded(Numbers value) const {
+    if constexpr (around != Surroundings::interior) {
+      SPIDER_UNROLL
+      for (int i = 0; i < columns; ++i) {
+        if constexpr (dz != 0) value.of[i] = bounded_along<field, 0>(place.z + dz, value.of[i]);
+        if constexpr (dy != 0) value.of[i] = bounded_along<field, 1>(place.y + dy, value.of[i]);
+        if constexpr (dx != 0) value.of[i] = bounded_along<field, 2>(place.x + i + dx, value.of[i]);
+      }
+    }
+    return value;
+  }
+
+ private:
+  /// What becomes of a row that the rules of faces have: its constant, or its cells, perhaps their negatives.
+  struct RowSign {
+    bool is_constant = false;
+    bool negated = false;
+    Number constant = 0;
+  };
+
+  template <class Cells, int field, int dx>
+  SPIDER_DEVICE Numbers read_row(const typename Cells::Element* cells, const RowSign& row) const {
+    constexpr SystemField facts = Sweep::fields[field];
+    if constexpr (!facts.axes[2]) {
+      Number one = row.constant;
+      if (!row.is_constant) load_cells<Cells, 1>(cells, &one);
+      return number(row.negated && !row.is_constant ? -one : one);
+    } else if constexpr (around == Surroundings::interior) {
+      return read_vectors<Cells, dx>(cells + place.x);
+    } else {
+      constexpr int first = RowVectors<Sweep>::floor_vector(dx) * columns;
+      constexpr int end = dx == first ? first + columns : first + 2 * columns;
+      Numbers numbers;
+      if (sweep.aligned_input && !row.is_constant && place.x + first >= 0 &&
+          place.x + end <= sweep.extent[2]) {
+        numbers = read_vectors<Cells, dx>(cells + place.x);
+        if (row.negated) numbers = -numbers;
+        return numbers;
+      }
+      SPIDER_UNROLL
+      for (int i = 0; i < columns; ++i) numbers.of[i] = read_cell<Cells, field, dx>(cells, row, i);
+      return numbers;
+    }
+  }
+
+  /// From the vectors that columns dx .. dx + columns - 1 lie in. The compiler loads each vector of a row
+  /// once.
+  template <class Cells, int dx>
+  SPIDER_DEVICE static Numbers read_vectors(const typename Cells::Element* cells) {
+    constexpr int first = RowVectors<Sweep>::floor_vector(dx) * columns;
+    constexpr int shift = dx - first;
+    Number loaded[2 * columns];
+    load_cells<Cells, columns>(cells + first, loaded);
+    if constexpr (shift > 0) load_cells<Cells, columns>(cells + first + columns, loaded + columns);
+    Numbers numbers;
+    SPIDER_UNROLL
+    for (int i = 0; i < columns; ++i) numbers.of[i] = loaded[shift + i];
+    return numbers;
+  }
+
+  /// What point i reads in a row.
+  template <class Cells, int field, int dx>
+  SPIDER_DEVICE Number read_cell(const typename Cells::Element* cells, const RowSign& row, int i) const {
+    if (place.x + i < place.begin || place.x + i >= place.end) return 0;  // of no point
+    AxisPlace column{place.x + i, 0, false};
+    if constexpr (dx != 0) column = place_along<Sweep, field, 2>(place.x + i + dx, sweep.extent[2]);
+    if (column.constant != 0) return constant_along<Sweep, field, 2>(column);
+    Number value = row.constant;
+    if (!row.is_constant) {
+      value = static_cast<Number>(Cells::number(device::load_cell(cells + column.index), 0));
+      if (row.negated) value = -value;
+    }
+    return column.negated ? -value : value;
+  }
+
+  /// Along a periodic axis the value is that of the point which the reads behind it were mapped to.
+  template <int field, int axis>
+  SPIDER_DEVICE Number bounded_along(std::int32_t i, Number value) const {
+    constexpr Face low = face_of<Sweep, field, axis, 0>();
+    constexpr Face high = face_of<Sweep, field, axis, 1>();
+    if constexpr (low.rule == FaceRule::constant) {
+      if (i < 0) value = static_cast<Number>(low.value);
+    }
+    if constexpr (high.rule == FaceRule::constant) {
+      if (i >= sweep.extent[axis]) value = static_cast<Number>(high.value);
+    }
+    return value;
+  }
+};
+
+}  // namespace device_4
+}  // namespace spider

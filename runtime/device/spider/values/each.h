@@ -1,0 +1,123 @@
+/// Numbers of neighbouring points, computed with together, and what expressions do with them or with one.
+#pragma once
+
+#include <spider/machine/instructions.h>
+
+namespace spider {
+inline namespace device_4 {
+
+/// A value for each of `count` points.
+template <class Value, int count>
+struct Pack {
+  Value of[count];
+};
+
+/// What a function of values makes of one value, or of those of each point.
+template <class Value, class Function>
+SPIDER_DEVICE auto each(Value a, Function function) {
+  return function(a);
+}
+template <class Value, class Function>
+SPIDER_DEVICE auto each(Value a, Value b, Function function) {
+  return function(a, b);
+}
+template <class Value, int count, class Function>
+SPIDER_DEVICE auto each(const Pack<Value, count>& a, Function function) {
+  Pack<decltype(function(a.of[0])), count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = function(a.of[i]);
+  return result;
+}
+template <class Value, int count, class Function>
+SPIDER_DEVICE auto each(const Pack<Value, count>& a, const Pack<Value, count>& b, Function function) {
+  Pack<decltype(function(a.of[0], b.of[0])), count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = function(a.of[i], b.of[i]);
+  return result;
+}
+
+/// `a` where the condition holds, else `b`.
+template <class Value>
+SPIDER_DEVICE Value choose(bool condition, Value a, Value b) {
+  return condition ? a : b;
+}
+template <class Value, int count>
+SPIDER_DEVICE Pack<Value, count> choose(const Pack<bool, count>& condition, const Pack<Value, count>& a,
+                                        const Pack<Value, count>& b) {
+  Pack<Value, count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = condition.of[i] ? a.of[i] : b.of[i];
+  return result;
+}
+
+template <class Value, int count>
+SPIDER_DEVICE Pack<Value, count> operator-(const Pack<Value, count>& a) {
+  Pack<Value, count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = -a.of[i];
+  return result;
+}
+
+namespace device {
+
+template <class Value, int count>
+SPIDER_DEVICE Pack<Value, count> add(const Pack<Value, count>& a, const Pack<Value, count>& b) {
+  Pack<Value, count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = add(a.of[i], b.of[i]);
+  return result;
+}
+template <class Value, int count>
+SPIDER_DEVICE Pack<Value, count> subtract(const Pack<Value, count>& a, const Pack<Value, count>& b) {
+  Pack<Value, count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = subtract(a.of[i], b.of[i]);
+  return result;
+}
+template <class Value, int count>
+SPIDER_DEVICE Pack<Value, count> multiply(const Pack<Value, count>& a, const Pack<Value, count>& b) {
+  Pack<Value, count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = multiply(a.of[i], b.of[i]);
+  return result;
+}
+template <class Value, int count>
+SPIDER_DEVICE Pack<Value, count> multiply_add(const Pack<Value, count>& a, const Pack<Value, count>& b,
+                                              const Pack<Value, count>& c) {
+  Pack<Value, count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = multiply_add(a.of[i], b.of[i], c.of[i]);
+  return result;
+}
+template <class Value, int count>
+SPIDER_DEVICE Pack<Value, count> divide(const Pack<Value, count>& a, const Pack<Value, count>& b) {
+  Pack<Value, count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = divide(a.of[i], b.of[i]);
+  return result;
+}
+template <class Value, int count>
+SPIDER_DEVICE Pack<Value, count> square_root(const Pack<Value, count>& a) {
+  Pack<Value, count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = square_root(a.of[i]);
+  return result;
+}
+template <class Value, int count>
+SPIDER_DEVICE Pack<Value, count> smaller(const Pack<Value, count>& a, const Pack<Value, count>& b) {
+  Pack<Value, count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = smaller(a.of[i], b.of[i]);
+  return result;
+}
+template <class Value, int count>
+SPIDER_DEVICE Pack<Value, count> larger(const Pack<Value, count>& a, const Pack<Value, count>& b) {
+  Pack<Value, count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = larger(a.of[i], b.of[i]);
+  return result;
+}
+
+}  // namespace device
+}  // namespace device_4
+}  // namespace spider

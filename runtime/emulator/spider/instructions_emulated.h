@@ -243,6 +243,17 @@ std::uint32_t load_cell(const std::uint32_t* from);
 std::uint64_t load_cell(const std::uint64_t* from);
 void load_cell_pair(const void* from, std::uint32_t* words);
 void load_cell_vector(const void* from, std::uint32_t* words);
+/// The same where `wanted`; else what is there stays as it is.
+template <class Cell>
+Cell load_cell_if(bool wanted, const Cell* from, Cell otherwise) {
+  return wanted ? load_cell(from) : otherwise;
+}
+inline void load_cell_pair_if(bool wanted, const void* from, std::uint32_t* words) {
+  if (wanted) load_cell_pair(from, words);
+}
+inline void load_cell_vector_if(bool wanted, const void* from, std::uint32_t* words) {
+  if (wanted) load_cell_vector(from, words);
+}
 
 /// ld.global.b16 of a field's cell.
 std::uint16_t load_field(const std::uint16_t* from);

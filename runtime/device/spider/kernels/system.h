@@ -23,7 +23,7 @@ inline namespace device_4 {
 template <class Sweep>
 struct SystemKernel {
   using Number = typename Sweep::Number;
-  using Vectors = RowVectors<Sweep>;
+  using Vectors = RowVectors<Sweep, Sweep::columns>;
   using Written = std::make_integer_sequence<int, Sweep::written_count>;
   static constexpr int columns = Sweep::columns;
   static constexpr int warp_columns = 32 * columns;
@@ -52,15 +52,18 @@ struct SystemKernel {
                                 warp_x + warp_columns <= sweep.box.offset[2] + sweep.box.extent[2] &&
                                 warp_x + Vectors::lowest_column() >= 0 &&
                                 warp_x + warp_columns - columns + Vectors::end_column() <= sweep.extent[2];
+    const bool is_small = sweep.extent[2] < 2 * (Vectors::end_column() - Vectors::lowest_column());
     const Span planes = axis_of(sweep.box, 0);
     const Span walk =
         clip({planes.begin + up * block_planes, planes.begin + (up + 1) * block_planes}, planes);
     SPIDER_NO_UNROLL
     for (place.z = walk.begin; place.z < walk.end; ++place.z) {
-      if (!rows_inside || place.z < reach_low(0) || place.z + reach_high(0) >= sweep.extent[0]) {
-        compute<Surroundings::at_faces>(sweep, place);
+      if (is_small) {
+        compute_in_parts<Surroundings::small>(sweep, place);
+      } else if (!rows_inside || place.z < reach_low(0) || place.z + reach_high(0) >= sweep.extent[0]) {
+        compute_in_parts<Surroundings::at_faces>(sweep, place);
       } else if (!columns_inside) {
-        compute<Surroundings::rows_inside>(sweep, place);
+        compute_in_parts<Surroundings::rows_inside>(sweep, place);
       } else {
         compute<Surroundings::interior>(sweep, place);
       }
@@ -92,34 +95,46 @@ struct SystemKernel {
     return reach;
   }
 
+  /// As many points of the lane at a time as LanePoints takes there.
+  template <Surroundings around>
+  SPIDER_DEVICE static void compute_in_parts(const SystemArguments& sweep, const LanePlace& place) {
+    constexpr int part = LanePoints<Sweep, around>::columns;
+    SPIDER_NO_UNROLL
+    for (std::int32_t x = place.x; x < place.x + columns; x += part) {
+      const Span in_box = clip({x, x + part}, {place.begin, place.end});
+      if (in_box.begin < in_box.end) compute<around>(sweep, {place.z, place.y, x, in_box.begin, in_box.end});
+    }
+  }
+
   template <Surroundings around>
   SPIDER_DEVICE static void compute(const SystemArguments& sweep, const LanePlace& place) {
-    Pack<Number, columns> results[Sweep::written_count];
-    Sweep::compute(LanePoints<Sweep, around>{sweep, place}, results);
+    using Points = LanePoints<Sweep, around>;
+    typename Points::Numbers results[Sweep::written_count];
+    Sweep::compute(Points{sweep, place}, results);
     store(sweep, place, results, Written{});
   }
 
-  template <int... i>
+  template <int count, int... i>
   SPIDER_DEVICE static void store(const SystemArguments& sweep, const LanePlace& place,
-                                  const Pack<Number, columns> (&results)[Sweep::written_count],
+                                  const Pack<Number, count> (&results)[Sweep::written_count],
                                   std::integer_sequence<int, i...> /*written*/) {
     (store_field<i>(sweep, place, results[i]), ...);
   }
-  template <int i>
+  template <int i, int count>
   SPIDER_DEVICE static void store_field(const SystemArguments& sweep, const LanePlace& place,
-                                        const Pack<Number, columns>& results) {
+                                        const Pack<Number, count>& results) {
     constexpr int field = Sweep::written[i].field;
     constexpr SystemField facts = Sweep::fields[field];
     using Cells = typename CellsOfStorage<facts.storage>::Type;
     const SystemFieldPlace& own = sweep.fields[field];
     auto* cells = static_cast<typename Cells::Element*>(own.target) + place.z * own.target_stride[0] +
                   place.y * own.target_stride[1] + place.x;
-    if (sweep.aligned_output && place.end - place.begin == columns) {
-      store_cells<Cells, columns>(cells, results.of);
+    if (sweep.aligned_output && place.end - place.begin == count) {
+      store_cells<Cells, count>(cells, results.of);
       return;
     }
     SPIDER_UNROLL
-    for (int c = 0; c < columns; ++c) {
+    for (int c = 0; c < count; ++c) {
       if (place.x + c >= place.begin && place.x + c < place.end)
         store_cells<Cells, 1>(cells + c, results.of + c);
     }

@@ -33,15 +33,14 @@ SPIDER_DEVICE constexpr Face face_of() {
 /// Where the points of a warp are.
 enum class Surroundings {
   interior,     ///< all vectors that it reads lie inside the field, and are aligned
-  rows_inside,  ///< all rows do
+  rows_inside,  ///< all rows do; columns cross a face at most once
   at_faces,     ///< some rows are those that the faces' rules have in their place
+  small,        ///< the field has so few columns that they may cross faces again and again
 };
 
 /// The vectors of `columns` cells that a row reads, counted from that of the lane's own points.
-template <class Sweep>
+template <class Sweep, int columns>
 struct RowVectors {
-  static constexpr int columns = Sweep::columns;
-
   SPIDER_DEVICE static constexpr int floor_vector(int column) {
     return column / columns - (column % columns < 0 ? 1 : 0);
   }
@@ -103,10 +102,48 @@ struct LanePlace {
   std::int32_t begin, end;
 };
 
+/// Where a column is, of an axis with so many cells that it crosses a face at most once.
+template <class Sweep, int field>
+SPIDER_DEVICE AxisPlace place_near_field(std::int32_t i, std::int32_t extent) {
+  constexpr FaceRule low = face_of<Sweep, field, 2, 0>().rule;
+  constexpr FaceRule high = face_of<Sweep, field, 2, 1>().rule;
+  const auto fold = [&](FaceRule rule, std::int32_t distance, std::int32_t edge, std::int32_t inwards) {
+    switch (rule) {  // distance: 1 for the first cell outside
+      case FaceRule::nearest:
+        return edge;
+      case FaceRule::periodic:
+        return edge + inwards * (extent - distance);
+      case FaceRule::reflect:
+        return edge + inwards * (distance - 1);
+      case FaceRule::mirror:
+        return edge + inwards * distance;
+      case FaceRule::antisymmetric:
+        return edge + inwards * (distance - 2);
+      default:
+        return edge - inwards * distance;
+    }
+  };
+  const auto constant = [](FaceRule rule, int side, std::int32_t distance) {
+    const bool is_zero = rule == FaceRule::antisymmetric && distance == 1;
+    return static_cast<std::int8_t>(is_zero ? 3 : rule == FaceRule::constant ? side : 0);
+  };
+  if (i < 0) return {fold(low, -i, 0, 1), constant(low, 1, -i), low == FaceRule::antisymmetric};
+  if (i >= extent) {
+    const std::int32_t distance = i - (extent - 1);
+    return {fold(high, distance, extent - 1, -1), constant(high, 2, distance),
+            high == FaceRule::antisymmetric};
+  }
+  return {i, 0, false};
+}
+
 /// What an expression sees of a lane's points.
 template <class Sweep, Surroundings around>
 struct LanePoints {
-  static constexpr int columns = Sweep::columns;
+  // Near faces fewer together: what that takes beside must not cost the interior registers.
+  static constexpr int columns = around == Surroundings::interior ? Sweep::columns
+                                 : around == Surroundings::small  ? 1
+                                                                  : (Sweep::columns + 1) / 2;
+  using Vectors = RowVectors<Sweep, columns>;
   using Number = typename Sweep::Number;
   using Numbers = Pack<Number, columns>;
 
@@ -120,7 +157,8 @@ struct LanePoints {
     using Cells = typename CellsOfStorage<field.storage>::Type;
     const SystemFieldPlace& own = sweep.fields[taps.field];
     const auto* cells = static_cast<const typename Cells::Element*>(own.data);
-    if constexpr (around != Surroundings::at_faces || (taps.dz == 0 && taps.dy == 0)) {
+    constexpr bool maps_rows = around == Surroundings::at_faces || around == Surroundings::small;
+    if constexpr (!maps_rows || (taps.dz == 0 && taps.dy == 0)) {
       cells += (place.z + taps.dz) * own.stride[0] + (place.y + taps.dy) * own.stride[1];
       return read_row<Cells, taps.field, dx>(cells, {});
     } else {
@@ -195,18 +233,24 @@ struct LanePoints {
       return number(row.negated && !row.is_constant ? -one : one);
     } else if constexpr (around == Surroundings::interior) {
       return read_vectors<Cells, dx>(cells + place.x);
+    } else if constexpr (around == Surroundings::small) {
+      return read_columns<Cells, field, dx>(cells, row, false);
     } else {
-      constexpr int first = RowVectors<Sweep>::floor_vector(dx) * columns;
-      constexpr int end = dx == first ? first + columns : first + 2 * columns;
-      Numbers numbers;
-      if (sweep.aligned_input && !row.is_constant && place.x + first >= 0 &&
-          place.x + end <= sweep.extent[2]) {
-        numbers = read_vectors<Cells, dx>(cells + place.x);
-        if (row.negated) numbers = -numbers;
-        return numbers;
-      }
+      constexpr int first = Vectors::floor_vector(dx) * columns;
+      constexpr int shift = dx - first;
+      constexpr int end = shift == 0 ? first + columns : first + 2 * columns;
+      const bool in_vectors =
+          sweep.aligned_input && !row.is_constant && place.x + first >= 0 && place.x + end <= sweep.extent[2];
+      Number loaded[2 * columns];
+      load_cells_if<Cells, columns>(in_vectors, cells + place.x + first, loaded);
+      if constexpr (shift > 0)
+        load_cells_if<Cells, columns>(in_vectors, cells + place.x + first + columns, loaded + columns);
+      Numbers numbers = read_columns<Cells, field, dx>(cells, row, in_vectors);
       SPIDER_UNROLL
-      for (int i = 0; i < columns; ++i) numbers.of[i] = read_cell<Cells, field, dx>(cells, row, i);
+      for (int i = 0; i < columns; ++i) {
+        const Number own = row.negated ? -loaded[shift + i] : loaded[shift + i];
+        numbers.of[i] = in_vectors ? own : numbers.of[i];
+      }
       return numbers;
     }
   }
@@ -215,7 +259,7 @@ struct LanePoints {
   /// once.
   template <class Cells, int dx>
   SPIDER_DEVICE static Numbers read_vectors(const typename Cells::Element* cells) {
-    constexpr int first = RowVectors<Sweep>::floor_vector(dx) * columns;
+    constexpr int first = Vectors::floor_vector(dx) * columns;
     constexpr int shift = dx - first;
     Number loaded[2 * columns];
     load_cells<Cells, columns>(cells + first, loaded);
@@ -226,19 +270,29 @@ struct LanePoints {
     return numbers;
   }
 
-  /// What point i reads in a row.
+  /// Cell by cell; nothing where it is `known`, and of points outside the box.
   template <class Cells, int field, int dx>
-  SPIDER_DEVICE Number read_cell(const typename Cells::Element* cells, const RowSign& row, int i) const {
-    if (place.x + i < place.begin || place.x + i >= place.end) return 0;  // of no point
-    AxisPlace column{place.x + i, 0, false};
-    if constexpr (dx != 0) column = place_along<Sweep, field, 2>(place.x + i + dx, sweep.extent[2]);
-    if (column.constant != 0) return constant_along<Sweep, field, 2>(column);
-    Number value = row.constant;
-    if (!row.is_constant) {
-      value = static_cast<Number>(Cells::number(device::load_cell(cells + column.index), 0));
+  SPIDER_DEVICE Numbers read_columns(const typename Cells::Element* cells, const RowSign& row,
+                                     bool known) const {
+    Numbers numbers;
+    SPIDER_UNROLL
+    for (int i = 0; i < columns; ++i) {
+      AxisPlace column{place.x + i, 0, false};
+      if constexpr (dx != 0 && around == Surroundings::small) {
+        column = place_along<Sweep, field, 2>(place.x + i + dx, sweep.extent[2]);
+      } else if constexpr (dx != 0) {
+        column = place_near_field<Sweep, field>(place.x + i + dx, static_cast<std::int32_t>(sweep.extent[2]));
+      }
+      const bool is_wanted = !known && place.x + i >= place.begin && place.x + i < place.end;
+      Number value;
+      load_cells_if<Cells, 1>(is_wanted && !row.is_constant && column.constant == 0, cells + column.index,
+                              &value);
       if (row.negated) value = -value;
+      if (row.is_constant) value = row.constant;
+      if (column.negated) value = -value;
+      numbers.of[i] = column.constant != 0 ? constant_along<Sweep, field, 2>(column) : value;
     }
-    return column.negated ? -value : value;
+    return numbers;
   }
 
   /// Along a periodic axis the value is that of the point which the reads behind it were mapped to.

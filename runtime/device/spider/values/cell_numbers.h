@@ -27,6 +27,20 @@ struct CellsOfStorage<SPIDER_F64> {
   using Type = F64Cells;
 };
 
+/// The numbers of `count` cells in words.
+template <class Cells, int count, class Number>
+SPIDER_DEVICE void numbers_of_words(const std::uint32_t* word, Number* to) {
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) {
+    if constexpr (Cells::element_bytes == 8) {
+      to[i] = static_cast<Number>(
+          Cells::number(static_cast<std::uint64_t>(word[2 * i + 1]) << 32 | word[2 * i], 0));
+    } else {
+      to[i] = static_cast<Number>(Cells::number(word[i / Cells::per_word], i % Cells::per_word));
+    }
+  }
+}
+
 /// `count` neighbouring cells as numbers, in vectors of at most 16 bytes; they begin on such a vector.
 template <class Cells, int count, class Number>
 SPIDER_DEVICE void load_cells(const typename Cells::Element* from, Number* to) {
@@ -42,15 +56,28 @@ SPIDER_DEVICE void load_cells(const typename Cells::Element* from, Number* to) {
     if constexpr (words == 1) word[0] = device::load_cell(reinterpret_cast<const std::uint32_t*>(from));
     if constexpr (words == 2) device::load_cell_pair(from, word);
     if constexpr (words == 4) device::load_cell_vector(from, word);
-    SPIDER_UNROLL
-    for (int i = 0; i < count; ++i) {
-      if constexpr (Cells::element_bytes == 8) {
-        to[i] = static_cast<Number>(
-            Cells::number(static_cast<std::uint64_t>(word[2 * i + 1]) << 32 | word[2 * i], 0));
-      } else {
-        to[i] = static_cast<Number>(Cells::number(word[i / Cells::per_word], i % Cells::per_word));
-      }
-    }
+    numbers_of_words<Cells, count>(word, to);
+  }
+}
+
+/// The same where `wanted`, without a branch around the loads; else some number.
+template <class Cells, int count, class Number>
+SPIDER_DEVICE void load_cells_if(bool wanted, const typename Cells::Element* from, Number* to) {
+  constexpr int bytes = count * Cells::element_bytes;
+  using Element = typename Cells::Element;
+  if constexpr (bytes > 16) {
+    load_cells_if<Cells, count / 2>(wanted, from, to);
+    load_cells_if<Cells, count / 2>(wanted, from + count / 2, to + count / 2);
+  } else if constexpr (count == 1) {
+    to[0] = static_cast<Number>(Cells::number(device::load_cell_if(wanted, from, Element{0}), 0));
+  } else {
+    constexpr int words = bytes / 4;
+    std::uint32_t word[words] = {};
+    if constexpr (words == 1)
+      word[0] = device::load_cell_if(wanted, reinterpret_cast<const std::uint32_t*>(from), 0U);
+    if constexpr (words == 2) device::load_cell_pair_if(wanted, from, word);
+    if constexpr (words == 4) device::load_cell_vector_if(wanted, from, word);
+    numbers_of_words<Cells, count>(word, to);
   }
 }
 

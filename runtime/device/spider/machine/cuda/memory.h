@@ -346,6 +346,37 @@ SPIDER_DEVICE void load_cell_vector(const void* from, std::uint32_t* words) {
   words[3] = v.w;
 }
 
+/// The same where `wanted`, without a branch around the load; else what is there stays as it is. No kernel of
+/// a system writes what it reads at another point, so that the compiler may move these, too.
+SPIDER_DEVICE std::uint16_t load_cell_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {
+  asm("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b16 %0, [%1]; }"
+      : "+h"(otherwise)
+      : "l"(from), "r"(static_cast<int>(wanted)));
+  return otherwise;
+}
+SPIDER_DEVICE std::uint32_t load_cell_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
+  asm("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b32 %0, [%1]; }"
+      : "+r"(otherwise)
+      : "l"(from), "r"(static_cast<int>(wanted)));
+  return otherwise;
+}
+SPIDER_DEVICE std::uint64_t load_cell_if(bool wanted, const std::uint64_t* from, std::uint64_t otherwise) {
+  asm("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b64 %0, [%1]; }"
+      : "+l"(otherwise)
+      : "l"(from), "r"(static_cast<int>(wanted)));
+  return otherwise;
+}
+SPIDER_DEVICE void load_cell_pair_if(bool wanted, const void* from, std::uint32_t* words) {
+  asm("{ .reg .pred wanted; setp.ne.b32 wanted, %3, 0; @wanted ld.global.v2.b32 {%0, %1}, [%2]; }"
+      : "+r"(words[0]), "+r"(words[1])
+      : "l"(from), "r"(static_cast<int>(wanted)));
+}
+SPIDER_DEVICE void load_cell_vector_if(bool wanted, const void* from, std::uint32_t* words) {
+  asm("{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted ld.global.v4.b32 {%0, %1, %2, %3}, [%4]; }"
+      : "+r"(words[0]), "+r"(words[1]), "+r"(words[2]), "+r"(words[3])
+      : "l"(from), "r"(static_cast<int>(wanted)));
+}
+
 /// st.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `to` is a multiple of 4, 8 or 16 bytes.
 SPIDER_DEVICE void store_field_word(void* to, std::uint32_t v) {
   *static_cast<std::uint32_t*>(to) = v;

@@ -132,10 +132,14 @@ class SystemSweeper {
     ReadRow row;
     const SystemField* field;
     Axis axes[3];
-    std::int64_t bytes;   ///< of a cell
-    std::int64_t margin;  ///< of its copy, before the cell under the first point
-    std::int64_t first;   ///< of its copy, in the thread's
-    bool is_wide;         ///< has it cells along x?
+    std::int64_t bytes;     ///< of a cell
+    const std::byte* base;  ///< the cell under dx = 0 of the first point of the field
+    std::int64_t pitch[3];  ///< bytes from cell to cell along z, y, x; 0 where the field has none
+    std::int64_t margin;    ///< of its copy, before the cell under the first point
+    std::int64_t first;     ///< of its copy, in the thread's
+    bool is_wide;           ///< has it cells along x?
+    bool is_own;            ///< are they Numbers?
+    Range clear[3];         ///< points whose rows cross no face
   };
 
   /// That row of some points.
@@ -147,23 +151,44 @@ class SystemSweeper {
 
   void add_row(const ReadRow& row) {
     const SystemField& field = loop_.fields[row.field];
-    RowPlace place{row, &field, {}, bytes_of_cell(field.storage), 0, copied_, field.axes[axis_x]};
+    const SystemFieldPlace& memory = arguments_.fields[row.field];
+    RowPlace place{};
+    place.row = row;
+    place.field = &field;
+    place.bytes = bytes_of_cell(field.storage);
+    place.is_wide = field.axes[axis_x];
+    place.is_own = field.storage == own_storage;
+    const std::int64_t low[3] = {row.dz, row.dy, row.low};
+    const std::int64_t high[3] = {row.dz, row.dy, row.high};
+    const std::int64_t strides[3] = {memory.stride[0], memory.stride[1], 1};
     for (int axis = 0; axis < 3; ++axis) {
-      place.axes[axis].extent = field.axes[axis] ? arguments_.extent[axis] : 1;
-      for (int side = 0; side < 2; ++side) place.axes[axis].rules[side] = field.faces[axis][side].rule;
+      Axis& along = place.axes[axis];
+      along.extent = field.axes[axis] ? arguments_.extent[axis] : 1;
+      for (int side = 0; side < 2; ++side) along.rules[side] = field.faces[axis][side].rule;
+      place.clear[axis] = clear_of_faces(field.axes[axis], along, low[axis], high[axis]);
+      place.pitch[axis] = field.axes[axis] ? strides[axis] * place.bytes : 0;
+      clear_[axis] = {std::max(clear_[axis].begin, place.clear[axis].begin),
+                      std::min(clear_[axis].end, place.clear[axis].end)};
     }
+    place.base = static_cast<const std::byte*>(memory.data) + row.dz * place.pitch[axis_z] +
+                 row.dy * place.pitch[axis_y];
     constexpr std::int64_t line = 16;
     const auto round_up = [](std::int64_t n) { return (n + line - 1) / line * line; };
     place.margin = round_up(std::max(0, -row.low));
+    place.first = copied_;
     copied_ += place.margin + (place.is_wide ? most_columns_ : 0) + round_up(std::max(0, row.high) + 1);
-    converts_ = converts_ || (place.is_wide && field.storage != own_storage);
+    converts_ = converts_ || (place.is_wide && !place.is_own);
+    crossing_ += place.clear[axis_x].begin > 0 || place.clear[axis_x].end < arguments_.extent[axis_x] ? 1 : 0;
     operations_ += row.high - row.low + 1;
-    if (place.is_wide) {
-      const Axis& along = place.axes[axis_x];
-      if (along.rules[0] != FaceRule::halo) clear_begin_ = std::max<std::int64_t>(clear_begin_, -row.low);
-      if (along.rules[1] != FaceRule::halo) clear_end_ = std::max<std::int64_t>(clear_end_, row.high);
-    }
     places_.push_back(place);
+  }
+
+  /// The points along an axis whose taps find each cell under its own index.
+  static Range clear_of_faces(bool has_cells, const Axis& axis, std::int64_t low, std::int64_t high) {
+    constexpr std::int64_t far = std::int64_t{1} << 40;
+    if (!has_cells) return {-far, far};
+    return {axis.rules[0] == FaceRule::halo ? -far : std::max<std::int64_t>(0, -low),
+            axis.rules[1] == FaceRule::halo ? far : axis.extent - std::max<std::int64_t>(0, high)};
   }
 
   /// Tiles that the caches, the cores and rows of the thread have room for.
@@ -191,11 +216,10 @@ class SystemSweeper {
     scratch.rows.resize(places_.size());
     scratch.to.resize(static_cast<std::size_t>(sweep_.written_count));
     const Range columns = tile[axis_x];
-    // Columns whose rows cross no face, if they are worth a loop of their own.
-    constexpr std::int64_t fewest_columns = 128;
-    Range clear{std::max(columns.begin, clear_begin_),
-                std::min(columns.end, arguments_.extent[axis_x] - clear_end_)};
-    if (clear.size() < fewest_columns) clear = columns;
+    // Columns whose rows cross no face have a loop of their own, unless it is less to copy those that do.
+    constexpr std::int64_t most_numbers_of_copies = 2048;
+    Range clear{std::max(columns.begin, clear_[axis_x].begin), std::min(columns.end, clear_[axis_x].end)};
+    if (clear.empty() || crossing_ * columns.size() <= most_numbers_of_copies) clear = columns;
     for (std::int64_t z = tile[axis_z].begin; z < tile[axis_z].end; ++z) {
       for (std::int64_t y = tile[axis_y].begin; y < tile[axis_y].end; ++y) {
         for (const Range& part : {Range{columns.begin, clear.begin}, clear, Range{clear.end, columns.end}}) {
@@ -206,8 +230,16 @@ class SystemSweeper {
   }
 
   void sweep_row(SystemScratch<Number>& scratch, std::int64_t z, std::int64_t y, const Range& columns) const {
-    for (std::size_t i = 0; i < places_.size(); ++i)
-      scratch.rows[i] = read_row(scratch, places_[i], find_row(places_[i], z, y), columns);
+    const bool is_clear = clear_[axis_z].holds(z) && clear_[axis_y].holds(y);
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+      const RowPlace& place = places_[i];
+      const bool in_place = is_clear && place.is_own && columns.begin >= place.clear[axis_x].begin &&
+                            columns.end <= place.clear[axis_x].end;
+      scratch.rows[i] =
+          in_place ? place.base + z * place.pitch[axis_z] + y * place.pitch[axis_y] +
+                         columns.begin * place.pitch[axis_x]
+                   : static_cast<const void*>(read_row(scratch, place, find_row(place, z, y), columns));
+    }
     for (std::int32_t i = 0; i < sweep_.written_count; ++i) {
       const std::int32_t field = sweep_.written[i].field;
       const bool is_own = loop_.fields[field].storage == own_storage;
@@ -263,7 +295,7 @@ class SystemSweeper {
                        axis.rules[1] == FaceRule::halo ? cells.end : std::min(cells.end, axis.extent)};
     const bool is_inside = !place.is_wide || (inside.begin == cells.begin && inside.end == cells.end);
     const std::int64_t origin = place.is_wide ? columns.begin : 0;
-    if (is_inside && found.cells != nullptr && !found.negated && place.field->storage == own_storage)
+    if (is_inside && found.cells != nullptr && !found.negated && place.is_own)
       return reinterpret_cast<const Number*>(found.cells) + origin;
     Number* const to = scratch.cells.data() + place.first + place.margin;
     const Range loaded = is_inside ? cells : inside;
@@ -312,11 +344,12 @@ class SystemSweeper {
   const SystemSweep& sweep_;
   const SystemArguments& arguments_;
   std::vector<RowPlace> places_;
-  std::int64_t copied_ = 0;       ///< numbers of all copies of rows
-  std::int64_t clear_begin_ = 0;  ///< columns that rows cross a face from, at the low face
-  std::int64_t clear_end_ = 0;    ///< and at the high face
-  bool converts_ = false;         ///< is a row of cells not of Numbers?
-  double operations_ = 4;         ///< of a point, nearly
+  std::int64_t copied_ = 0;    ///< numbers of all copies of rows
+  std::int64_t crossing_ = 0;  ///< rows that cross a face in x
+  /// Points whose rows cross no face.
+  Range clear_[3] = {{0, std::int64_t{1} << 40}, {0, std::int64_t{1} << 40}, {0, std::int64_t{1} << 40}};
+  bool converts_ = false;  ///< is a row of cells not of Numbers?
+  double operations_ = 4;  ///< of a point, nearly
 };
 
 }  // namespace

@@ -332,6 +332,19 @@ Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spide
   return make_ready(*kernel, given, points, part, residencies, steps).launch(*kernel, stream);
 }
 
+/// Of one field of a system, or all.
+Outcome tell_system_halo(const spider_kernel& kernel, std::int32_t field, const int64_t* extent,
+                         const spider_part* part, int64_t* low, int64_t* high) {
+  spider::HaloWidth widths[3];
+  if (Outcome fit = spider::find_system_halo(kernel, field, extent, part, widths); fit.status != SPIDER_OK)
+    return fit;
+  for (int axis = 0; axis < 3; ++axis) {
+    low[axis] = widths[axis].low;
+    high[axis] = widths[axis].high;
+  }
+  return {};
+}
+
 /// What `width` gives for fields of these extents, axis by axis; they are whole where `part` is null.
 template <class Width>
 Outcome tell_halo(const spider_kernel* kernel, const int64_t* extent, const spider_part* part, int64_t* low,
@@ -339,16 +352,8 @@ Outcome tell_halo(const spider_kernel* kernel, const int64_t* extent, const spid
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (extent == nullptr || low == nullptr || high == nullptr)
     return {SPIDER_ERROR_NULL, "the extents or a place for the halo is null"};
-  if (kernel->system != nullptr) {
-    spider::HaloWidth widths[3];
-    if (Outcome fit = spider::find_system_halo(*kernel, extent, part, widths); fit.status != SPIDER_OK)
-      return fit;
-    for (int axis = 0; axis < 3; ++axis) {
-      low[axis] = widths[axis].low;
-      high[axis] = widths[axis].high;
-    }
-    return {};
-  }
+  if (kernel->system != nullptr)
+    return tell_system_halo(*kernel, spider::all_fields, extent, part, low, high);
   const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
   if (Outcome fit = spider::check_extents(*kernel, field, "the field"); fit.status != SPIDER_OK) return fit;
   const spider_part place = part == nullptr ? spider::whole_part(field) : *part;
@@ -551,6 +556,17 @@ spider_status spider_halo_of_fields(const spider_kernel* kernel, const int64_t e
                                     int64_t high[3]) {
   return guarded("spider_halo_of_fields",
                  [&] { return tell_halo(kernel, extent, nullptr, low, high, spider::further_halo_width); });
+}
+
+spider_status spider_halo_of_field(const spider_kernel* kernel, int32_t field, const int64_t extent[3],
+                                   const spider_part* part, int64_t low[3], int64_t high[3]) {
+  return guarded("spider_halo_of_field", [&]() -> Outcome {
+    if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+    if (extent == nullptr || low == nullptr || high == nullptr)
+      return {SPIDER_ERROR_NULL, "the extents or a place for the halo is null"};
+    if (Outcome found = spider::check_field_index(*kernel, field); found.status != SPIDER_OK) return found;
+    return tell_system_halo(*kernel, field, extent, part, low, high);
+  });
 }
 
 spider_status spider_prepare(const spider_kernel* kernel) {

@@ -257,7 +257,7 @@ bool share_cells(const spider_kernel& kernel, const spider_field& a, const spide
   return overlap(rows_of(a, interior_of(a), bytes), rows_of(b, interior_of(b), bytes));
 }
 
-Outcome check_field_of_points(const spider_kernel& kernel, const spider_field& field,
+Outcome check_field_of_points(const PointStorage& storage, const spider_field& field,
                               const std::int64_t (&extent)[3], const void* values, std::int64_t count) {
   if (field.data == nullptr && !is_empty(field)) return refuse(SPIDER_ERROR_NULL, "the field has no data");
   for (int axis = 0; axis < 3; ++axis) {
@@ -267,7 +267,7 @@ Outcome check_field_of_points(const spider_kernel& kernel, const spider_field& f
                                            std::to_string(extent[axis]));
   }
   if (is_empty(field)) return {};  // and no point
-  const std::int64_t bytes = element_bytes(kernel);
+  const std::int64_t bytes = bytes_of(storage.cells);
   const CellBox cells = interior_of(field);
   for (Outcome outcome :
        {check_strides(field, cells, bytes, "the field"), check_alignment(field, bytes, "the field")}) {
@@ -276,7 +276,7 @@ Outcome check_field_of_points(const spider_kernel& kernel, const spider_field& f
   if (count == 0) return {};
   if (values == nullptr) return refuse(SPIDER_ERROR_NULL, "the values are null");
   const spider_field list{const_cast<void*>(values), {1, 1, count}, {0, 0}};
-  const std::int64_t value_bytes = bytes_of(kernel.info.accumulate);
+  const std::int64_t value_bytes = bytes_of(storage.values);
   if (Outcome aligned = check_alignment(list, value_bytes, "the list of values"); aligned.status != SPIDER_OK)
     return aligned;
   if (overlap(rows_of(list, interior_of(list), value_bytes), rows_of(field, cells, bytes)))

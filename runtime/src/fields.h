@@ -76,9 +76,15 @@ struct OtherField {
 /// Have two fields of the kernel's storage a cell in common, without their halos?
 [[nodiscard]] bool share_cells(const spider_kernel& kernel, const spider_field& a, const spider_field& b);
 
-/// Whether a field of these extents alone, of the kernel's storage and without its halo, is well defined, and
-/// shares no cell with `count` values; the reason if not.
-[[nodiscard]] backend::Outcome check_field_of_points(const spider_kernel& kernel, const spider_field& field,
+/// What points are of: cells of a storage, and values of one.
+struct PointStorage {
+  std::int32_t cells;
+  std::int32_t values;
+};
+
+/// Whether a field of these extents alone, without its halo, is well defined, and shares no cell with `count`
+/// values; the reason if not.
+[[nodiscard]] backend::Outcome check_field_of_points(const PointStorage& storage, const spider_field& field,
                                                      const std::int64_t (&extent)[3], const void* values,
                                                      std::int64_t count);
 

@@ -6,9 +6,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +19,7 @@
 #include "backend.h"
 #include "fields.h"
 #include "report.h"
+#include "system_fields.h"
 
 namespace {
 
@@ -77,6 +80,7 @@ Outcome upload(const std::vector<Item>& items, Memory& memory) {
 
 struct spider_points {
   const spider_kernel* kernel = nullptr;
+  spider::PointStorage storage{};
   std::int64_t extent[3] = {};
   std::int64_t count = 0;
   std::int64_t cell_count = 0;
@@ -86,9 +90,10 @@ struct spider_points {
 
 namespace {
 
-Outcome create(const spider_kernel& kernel, const std::int64_t* extent, std::vector<Place> places,
-               spider_points& points) {
+Outcome create(const spider_kernel& kernel, const spider::PointStorage& storage, const std::int64_t* extent,
+               std::vector<Place> places, spider_points& points) {
   points.kernel = &kernel;
+  points.storage = storage;
   std::copy_n(extent, 3, points.extent);
   points.count = static_cast<std::int64_t>(places.size());
   const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
@@ -108,7 +113,8 @@ Outcome access(const spider_points* points, const spider_field* field, void* val
     return {SPIDER_ERROR_NULL,
             std::string("the ") + (points == nullptr ? "points are" : "field is") + " null"};
   const spider_kernel& kernel = *points->kernel;
-  if (Outcome fit = spider::check_field_of_points(kernel, *field, points->extent, values, points->count);
+  if (Outcome fit =
+          spider::check_field_of_points(points->storage, *field, points->extent, values, points->count);
       fit.status != SPIDER_OK)
     return fit;
   if (points->count == 0) return {};
@@ -121,7 +127,7 @@ Outcome access(const spider_points* points, const spider_field* field, void* val
   return spider::backend::access_points(kernel,
                                         {field->data,
                                          {field->stride[0], field->stride[1]},
-                                         kernel.info.storage,
+                                         points->storage.cells,
                                          adds,
                                          values,
                                          static_cast<const PointCell*>(points->cells.get()),
@@ -132,25 +138,77 @@ Outcome access(const spider_points* points, const spider_field* field, void* val
 
 }  // namespace
 
+namespace {
+
+/// Whether the fields of a system can have points in common.
+Outcome check_one_storage(const spider_kernel& kernel) {
+  const std::int32_t* const storages = kernel.info.field_storages;
+  const std::int32_t* const end = storages + kernel.info.field_count;
+  if (std::adjacent_find(storages, end, std::not_equal_to<>()) == end) return {};
+  return {SPIDER_ERROR_UNSUPPORTED, "the fields of " + std::string(kernel.info.name) +
+                                        " have several storages: call spider_points_create_of_field"};
+}
+
+/// Are there cells along all axes that the extents are of?
+Outcome check_axes(const spider::SystemField& field, const std::int64_t* extent) {
+  for (int axis = 0; axis < 3; ++axis) {
+    if (field.axes[axis] || extent[axis] == 1) continue;
+    return {SPIDER_ERROR_EXTENT, "the field has no cells along axis " + std::string(1, "zyx"[axis]) +
+                                     ": its extent there must be 1, not " + std::to_string(extent[axis])};
+  }
+  return {};
+}
+
+/// Of a system that of one of its fields.
+spider::PointStorage storage_of(const spider_kernel& kernel, std::int32_t field) {
+  if (kernel.system == nullptr) return {kernel.info.storage, kernel.info.accumulate};
+  const std::int32_t storage = kernel.info.field_storages[field];
+  return {storage, storage == SPIDER_F64 ? SPIDER_F64 : SPIDER_F32};
+}
+
+/// `field` is one of a system; of other kernels, and of any field of a system, none.
+Outcome create_points(const spider_kernel* kernel, std::optional<std::int32_t> field,
+                      const std::int64_t* extent, const std::int64_t* cells, std::int64_t count,
+                      spider_points** points) {
+  if (points == nullptr) return {SPIDER_ERROR_NULL, "the place for the points is null"};
+  *points = nullptr;
+  if (Outcome known = spider::check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (field) {
+    if (Outcome found = spider::check_field_index(*kernel, *field); found.status != SPIDER_OK) return found;
+  } else if (kernel->system != nullptr) {
+    if (Outcome alike = check_one_storage(*kernel); alike.status != SPIDER_OK) return alike;
+  }
+  if (extent == nullptr || (cells == nullptr && count > 0))
+    return {SPIDER_ERROR_NULL, extent == nullptr ? "the extents are null" : "the cells are null"};
+  if (count < 0 || count > std::numeric_limits<std::int32_t>::max()) {
+    return {SPIDER_ERROR_EXTENT, std::to_string(count) + " points; there must be 0 to " +
+                                     std::to_string(std::numeric_limits<std::int32_t>::max())};
+  }
+  std::vector<Place> places(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < places.size(); ++i) std::copy_n(cells + 3 * i, 3, places[i].begin());
+  if (field) {
+    if (Outcome fit = check_axes(kernel->system->fields[*field], extent); fit.status != SPIDER_OK) return fit;
+  }
+  auto created = std::make_unique<spider_points>();
+  Outcome outcome =
+      create(*kernel, storage_of(*kernel, field.value_or(0)), extent, std::move(places), *created);
+  if (outcome.status == SPIDER_OK) *points = created.release();
+  return outcome;
+}
+
+}  // namespace
+
 spider_status spider_points_create(const spider_kernel* kernel, const int64_t extent[3], const int64_t* cells,
                                    int64_t count, spider_points** points) {
-  return spider::guarded("spider_points_create", [&]() -> Outcome {
-    if (points == nullptr) return {SPIDER_ERROR_NULL, "the place for the points is null"};
-    *points = nullptr;
-    if (Outcome known = spider::check_kernel(kernel); known.status != SPIDER_OK) return known;
-    if (extent == nullptr || (cells == nullptr && count > 0))
-      return {SPIDER_ERROR_NULL, extent == nullptr ? "the extents are null" : "the cells are null"};
-    if (count < 0 || count > std::numeric_limits<std::int32_t>::max()) {
-      return {SPIDER_ERROR_EXTENT, std::to_string(count) + " points; there must be 0 to " +
-                                       std::to_string(std::numeric_limits<std::int32_t>::max())};
-    }
-    std::vector<Place> places(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < places.size(); ++i) std::copy_n(cells + 3 * i, 3, places[i].begin());
-    auto created = std::make_unique<spider_points>();
-    Outcome outcome = create(*kernel, extent, std::move(places), *created);
-    if (outcome.status == SPIDER_OK) *points = created.release();
-    return outcome;
-  });
+  return spider::guarded("spider_points_create",
+                         [&] { return create_points(kernel, std::nullopt, extent, cells, count, points); });
+}
+
+spider_status spider_points_create_of_field(const spider_kernel* kernel, int32_t field,
+                                            const int64_t extent[3], const int64_t* cells, int64_t count,
+                                            spider_points** points) {
+  return spider::guarded("spider_points_create_of_field",
+                         [&] { return create_points(kernel, field, extent, cells, count, points); });
 }
 
 spider_status spider_points_free(spider_points* points) {

@@ -312,14 +312,15 @@ Outcome check_system_fields(const spider_kernel& kernel, const spider_sweep& swe
   return check_overlaps(kernel, found);
 }
 
-Outcome find_system_halo(const spider_kernel& kernel, const std::int64_t* extent, const spider_part* part,
-                         HaloWidth (&halo)[3]) {
+Outcome find_system_halo(const spider_kernel& kernel, std::int32_t field, const std::int64_t* extent,
+                         const spider_part* part, HaloWidth (&halo)[3]) {
   SystemGiven found;
   std::copy_n(extent, 3, found.extent);
   if (Outcome fit = check_system_extents(kernel, found.extent); fit.status != SPIDER_OK) return fit;
   if (Outcome fit = take_part(kernel, part, found); fit.status != SPIDER_OK) return fit;
   if (found.is_empty()) return {};
   for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
+    if (field != all_fields && field != i) continue;
     const FieldReach reach = reach_of(kernel, i);
     for (int axis = 0; axis < 3; ++axis) {
       const HaloWidth width = halo_along(kernel.system->fields[i], reach, found.extent, found.part, axis);
@@ -327,6 +328,15 @@ Outcome find_system_halo(const spider_kernel& kernel, const std::int64_t* extent
     }
   }
   return {};
+}
+
+Outcome check_field_index(const spider_kernel& kernel, std::int32_t field) {
+  if (kernel.system == nullptr)
+    return refuse(SPIDER_ERROR_UNSUPPORTED, name_of_system(kernel) + " is no system of equations");
+  if (field >= 0 && field < kernel.info.field_count) return {};
+  return refuse(SPIDER_ERROR_UNSUPPORTED, name_of_system(kernel) + " has fields 0 to " +
+                                              std::to_string(kernel.info.field_count - 1) + ", no field " +
+                                              std::to_string(field));
 }
 
 spider_field place_buffer(const spider_kernel& kernel, const SystemGiven& given, std::int32_t i,

@@ -48,9 +48,15 @@ void take_turn(const SystemSweep& sweep, CurrentBuffers& current);
 [[nodiscard]] backend::Outcome check_system_fields(const spider_kernel& kernel, const spider_sweep& sweep,
                                                    std::int64_t steps, SystemGiven& found);
 
-/// What sweeps of fields of these extents read around them: the hull of all fields.
-[[nodiscard]] backend::Outcome find_system_halo(const spider_kernel& kernel, const std::int64_t* extent,
-                                                const spider_part* part, HaloWidth (&halo)[3]);
+inline constexpr std::int32_t all_fields = -1;
+
+/// What sweeps of fields of these extents read around one of them, or the hull of all_fields.
+[[nodiscard]] backend::Outcome find_system_halo(const spider_kernel& kernel, std::int32_t field,
+                                                const std::int64_t* extent, const spider_part* part,
+                                                HaloWidth (&halo)[3]);
+
+/// Whether a system has a field at this place; the reason if not.
+[[nodiscard]] backend::Outcome check_field_index(const spider_kernel& kernel, std::int32_t field);
 
 /// "the field u", or "the output of u".
 [[nodiscard]] std::string name_of_buffer(const spider_kernel& kernel, std::int32_t field, int buffer);

@@ -1,5 +1,7 @@
 // Sweeps of systems of equations (runtime/src/system.h, runtime/host/system_sweep.cpp), beside loops over
 // cells.
+#include <spider/points.h>
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -447,6 +449,46 @@ TEST(System, TellsHalo) {
   expect_ok(spider_halo(&waves::kernel, flat, low, high));
   EXPECT_EQ((Extents{low[0], low[1], low[2]}), (Extents{0, 0, 0}));
   EXPECT_EQ(spider_halo(&waves::kernel, extent, low, high), SPIDER_ERROR_EXTENT);
+}
+
+TEST(System, TellsHaloOfAField) {
+  using Mix = mix::Mix<SPIDER_F32, FaceRule::constant, FaceRule::halo>;
+  const std::int64_t extent[3] = {8, 8, 8};
+  std::int64_t low[3];
+  std::int64_t high[3];
+  expect_ok(spider_halo_of_field(&Mix::kernel, 0, extent, nullptr, low, high));
+  EXPECT_EQ((Extents{low[0], low[1], low[2]}), (Extents{0, 0, 0}));
+  EXPECT_EQ((Extents{high[0], high[1], high[2]}), (Extents{2, 1, 3}));
+  expect_ok(spider_halo_of_field(&Mix::kernel, 2, extent, nullptr, low, high));  // along x alone
+  EXPECT_EQ((Extents{high[0], high[1], high[2]}), (Extents{0, 0, 1}));
+  const spider_part part{{0, 8, 8}, {8, 24, 24}};
+  expect_ok(spider_halo_of_field(&Mix::kernel, 3, extent, &part, low, high));
+  EXPECT_EQ((Extents{low[0], low[1], low[2]}), (Extents{0, 1, 0}));
+  EXPECT_EQ(spider_halo_of_field(&Mix::kernel, 5, extent, nullptr, low, high), SPIDER_ERROR_UNSUPPORTED);
+}
+
+TEST(System, HasPoints) {
+  State state = mix::Plain::make({4, 5, 6});
+  const std::int64_t cells[] = {0, 0, 4, 0, 0, 0};
+  const std::int64_t extent[3] = {1, 1, 6};
+  spider_points* points = nullptr;
+  EXPECT_EQ(spider_points_create(&mix::Plain::kernel, extent, cells, 2, &points), SPIDER_ERROR_UNSUPPORTED);
+  const std::int64_t all[3] = {4, 5, 6};
+  EXPECT_EQ(spider_points_create_of_field(&mix::Plain::kernel, 2, all, cells, 2, &points),
+            SPIDER_ERROR_EXTENT);
+  for (const std::int32_t field : {1, 2, 4}) {  // f16, f32, bf16
+    Grid& grid = state.first[static_cast<std::size_t>(field)];
+    const std::int64_t* shape = grid.extent.data();
+    expect_ok(spider_points_create_of_field(&mix::Plain::kernel, field, shape, cells, 2, &points));
+    const float before[] = {static_cast<float>(grid.load(0, 0, 4)), static_cast<float>(grid.load(0, 0, 0))};
+    const float added[] = {0.5F, -0.25F};
+    const spider_field c_field = grid.field();
+    float found[2];
+    expect_ok(spider_points_add(points, &c_field, added, nullptr));
+    expect_ok(spider_points_read(points, &c_field, found, nullptr));
+    for (int i = 0; i < 2; ++i) EXPECT_NEAR(found[i], before[i] + added[i], 0.01F) << field;
+    expect_ok(spider_points_free(points));
+  }
 }
 
 /// A call of the mixed system that one thing is wrong with.

@@ -33,6 +33,12 @@ typedef struct spider_points spider_points;
  * it; no halo is written or read. Loads what the other calls need, and waits for the copy of the list. */
 SPIDER_PUBLIC spider_status spider_points_create(const spider_kernel* kernel, const int64_t extent[3],
                                                  const int64_t* cells, int64_t count, spider_points** points);
+/** The same of one field of a system, by its place in spider_kernel_info.field_names; `extent` is its own, 1
+ * along axes on which it has no cells. Values are double where the field stores SPIDER_F64, otherwise float.
+ * spider_points_create takes systems whose fields all have one storage. */
+SPIDER_PUBLIC spider_status spider_points_create_of_field(const spider_kernel* kernel, int32_t field,
+                                                          const int64_t extent[3], const int64_t* cells,
+                                                          int64_t count, spider_points** points);
 /** After the work on streams is done; NULL is ignored. */
 SPIDER_PUBLIC spider_status spider_points_free(spider_points* points);
 

@@ -125,8 +125,9 @@ typedef struct spider_sweep {
    * second buffers of those that need one (spider_kernel_info.field_uses), NULL for the others; NULL where
    * none does. */
   const spider_field* const* outputs;
-  /** Of systems: the first of the kernels to run, and how many; 0, 0: all. A box, or a part, of a system of
-   * several kernels takes them one by one, each for all boxes before the next. */
+  /** Of systems: the first of the kernels to run, and how many; 0, 0: all. `fields` and `outputs` are the
+   * same for all of them: a launch finds each field where those before it leave it. A box, or a part, of a
+   * system of several kernels takes them one by one, each for all boxes before the next. */
   int32_t first_launch;
   int32_t launch_count;
 } spider_sweep;
@@ -139,7 +140,8 @@ SPIDER_PUBLIC const spider_kernel_info* spider_info(const spider_kernel* kernel)
 
 /** How many cells a sweep over a field of these extents (z, y, x) reads before and after the interior: 0 but
  * at faces whose rule is halo. No more than the reach, unless an axis has fewer cells than it and the rule of
- * its other face turns an index round. */
+ * its other face turns an index round. Of a system the most that any of its fields needs, of its second
+ * buffers, too. */
 SPIDER_PUBLIC spider_status spider_halo(const spider_kernel* kernel, const int64_t extent[3], int64_t low[3],
                                         int64_t high[3]);
 
@@ -150,9 +152,16 @@ SPIDER_PUBLIC spider_status spider_halo_of_part(const spider_kernel* kernel, con
                                                 const spider_part* part, int64_t low[3], int64_t high[3]);
 
 /** The same of the further fields that an update of whole fields reads: as far as all steps of a sweep but
- * the first reach, so nothing where a sweep has one step. */
+ * the first reach, so nothing where a sweep has one step. Of a system as spider_halo. */
 SPIDER_PUBLIC spider_status spider_halo_of_fields(const spider_kernel* kernel, const int64_t extent[3],
                                                   int64_t low[3], int64_t high[3]);
+
+/** The same of one field of a system, by its place in spider_kernel_info.field_names: 0 along axes on which
+ * it has no cells. `extent` is that of fields with all axes; NULL for `part`: they are whole.
+ * SPIDER_ERROR_UNSUPPORTED where the kernel is no system, or has no such field. */
+SPIDER_PUBLIC spider_status spider_halo_of_field(const spider_kernel* kernel, int32_t field,
+                                                 const int64_t extent[3], const spider_part* part,
+                                                 int64_t low[3], int64_t high[3]);
 
 /** Loads the kernel on the current device now: call it before capturing or timing. The other functions do the
  * same on first use; after it none of them allocates or synchronises, and all can be captured in a CUDA
@@ -188,7 +197,13 @@ SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const sp
  * sweep of several steps reads the previous field with the input's halo and writes `out_previous`, too. What
  * the kernel takes and is not given is SPIDER_ERROR_NULL; what it does not take is SPIDER_ERROR_UNSUPPORTED,
  * as is another size; a part that does not lie in the whole is SPIDER_ERROR_EXTENT. Indices and extents of an
- * update are those of the whole. */
+ * update are those of the whole.
+ *
+ * Of a system: all its launches, or those that `first_launch` and `launch_count` name. Fields have the same
+ * extents, 1 along axes on which they have no cells. No buffer that is written shares a cell with another
+ * one, or with the halo that is read of it; fields that are only read may share memory. A box or a part of
+ * several launches is SPIDER_ERROR_UNSUPPORTED, as is a part that cuts an axis along which some fields are
+ * periodic and others not. */
 SPIDER_PUBLIC spider_status spider_run(const spider_kernel* kernel, const spider_sweep* sweep);
 
 /** `steps` time steps: after each the output becomes the input, the input the previous field, and that the
@@ -198,7 +213,12 @@ SPIDER_PUBLIC spider_status spider_run(const spider_kernel* kernel, const spider
  * before; without it a kernel with a previous field takes the steps one by one. `*result`
  * (may be NULL) is the field of the sweep that holds the last step: `in` after none. No further field may be
  * the memory of an output, where there are several steps. Of a box or a part as many as one sweep
- * does, the kernel's or fewer: the cells around it are those of the first step. */
+ * does, the kernel's or fewer: the cells around it are those of the first step.
+ *
+ * Of a system: `*result` is NULL. A step begins with each field where the step before leaves it, so that
+ * behind an odd number of steps fields with SPIDER_FIELD_RESULT_IN_OUTPUT are in `outputs`, behind an even
+ * number in `fields`, as all others always are. Both have the halo that is read. Of a box, a part or some of
+ * the launches one step. */
 SPIDER_PUBLIC spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* sweep,
                                              int64_t steps, const spider_field** result);
 

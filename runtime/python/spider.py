@@ -157,6 +157,10 @@ _SIGNATURES = {
     "spider_halo": (ctypes.c_int32, [_pointer, _triple, _triple, _triple]),
     "spider_halo_of_part": (ctypes.c_int32, [_pointer, _triple, ctypes.POINTER(_Part), _triple, _triple]),
     "spider_halo_of_fields": (ctypes.c_int32, [_pointer, _triple, _triple, _triple]),
+    "spider_halo_of_field": (
+        ctypes.c_int32,
+        [_pointer, ctypes.c_int32, _triple, ctypes.POINTER(_Part), _triple, _triple],
+    ),
     "spider_prepare": (ctypes.c_int32, [_pointer]),
     "spider_apply": (ctypes.c_int32, [_pointer, _fields, _fields, _pointer]),
     "spider_apply_box": (ctypes.c_int32, [_pointer, _fields, _fields, _triple, _triple, _pointer]),
@@ -170,6 +174,10 @@ _SIGNATURES = {
         [_pointer, ctypes.POINTER(_Sweep), ctypes.c_int64, ctypes.POINTER(_fields)],
     ),
     "spider_points_create": (ctypes.c_int32, [_pointer, _triple, _triple, ctypes.c_int64, ctypes.POINTER(_pointer)]),
+    "spider_points_create_of_field": (
+        ctypes.c_int32,
+        [_pointer, ctypes.c_int32, _triple, _triple, ctypes.c_int64, ctypes.POINTER(_pointer)],
+    ),
     "spider_points_free": (ctypes.c_int32, [_pointer]),
     "spider_points_add": (ctypes.c_int32, [_pointer, _fields, _pointer, _pointer]),
     "spider_points_read": (ctypes.c_int32, [_pointer, _fields, _pointer, _pointer]),
@@ -253,9 +261,10 @@ class Library:
         function.restype, function.argtypes = _pointer, []
         return Kernel(self, function())
 
-    def field(self, kernel: Kernel, *extents: int) -> Field:
-        """A field of these extents, e.g. `rows, columns`, for one of the library's kernels; all zero at first."""
-        return Field(self, kernel, extents)
+    def field(self, kernel: Kernel, *extents: int, name: str | None = None) -> Field:
+        """A field of these extents, e.g. `rows, columns`, for one of the library's kernels; all zero at first. Of a system
+        the field `name`, where the extents are those of fields with all axes."""
+        return Field(self, kernel, extents, name)
 
     def synchronize(self, stream: Any = None) -> None:
         """Waits for the stream's work; None is the legacy default stream."""
@@ -308,6 +317,23 @@ class Kernel:
     def halo_of_fields(self, *extents: int) -> tuple[tuple[int, int], ...]:
         """The same of the further fields that an update of whole fields reads: nothing where a sweep has one step."""
         return self._whole_halo("spider_halo_of_fields", extents)
+
+    def halo_of_field(self, name: str, *extents: int,
+                      part: tuple[Sequence[int], Sequence[int]] | None = None) -> tuple[tuple[int, int], ...]:
+        """Of one field of a system, of which `extents` are those of fields with all axes; nothing along others."""
+        index = self._field_index(name)
+        low, high = (ctypes.c_int64 * 3)(), (ctypes.c_int64 * 3)()
+        shape = self._triple("the extents", extents, 1)
+        call = self.library._c.spider_halo_of_field
+        self.library._check(call(self._handle, index, shape, self._part(part), low, high))
+        return tuple(zip(low, high))[3 - self.info.dimensions:]
+
+    def _field_index(self, name: str) -> int:
+        """The place of a field of a system. KeyError where it has none of this name."""
+        names = [known for known, _ in self.info.fields]
+        if not self.info.is_system or name not in names:
+            raise KeyError(f"{self.info.name} is no system with a field {name}; its fields are {', '.join(names) or 'none'}")
+        return names.index(name)
 
     def _whole_halo(self, call: str, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """The halo of whole fields, remembered by their extents."""
@@ -389,6 +415,68 @@ class Kernel:
         arrays = (source, target, previous, target_previous)
         return next(array for array, view in zip(arrays, views) if ctypes.addressof(view.field) == last)
 
+    def run_system(self, fields: Sequence[Any], outputs: Sequence[Any] | None = None, scalars: Sequence[float] = (),
+                   steps: int | None = None, stream: Any = None, box: tuple[Sequence[int], Sequence[int]] | None = None,
+                   part: tuple[Sequence[int], Sequence[int]] | None = None, launches: tuple[int, int] | None = None) -> None:
+        """A sweep of a system of equations, or so many `steps` of it. `fields` and `outputs` are arrays in the order of `info`,
+        with one cell along axes on which a field has none (info.axes); of outputs those that are TWO_BUFFERS (info.uses), None for
+        the others. Each launch finds a field where the launches before it leave it; behind an odd number of steps fields with
+        RESULT_IN_OUTPUT are in `outputs`. `launches`, (first, count), are those to run. A `box`, (offset, extent), or a `part`,
+        (origin, whole), of a system of several launches takes them one by one, and one step."""
+        info = self.info
+        if not info.is_system:
+            raise ValueError(f"{info.name} is no system of equations: call run")
+        outputs = [None] * len(fields) if outputs is None else outputs
+        if len(fields) != len(info.fields) or len(outputs) != len(info.fields):
+            raise ValueError(f"{info.name} takes {len(info.fields)} fields and as many outputs or None, not {len(fields)} and "
+                             f"{len(outputs)}")
+        if len(scalars) != len(info.scalars):
+            raise ValueError(f"{info.name} takes {len(info.scalars)} scalars, not {len(scalars)}")
+        sweep = _Sweep(size=ctypes.sizeof(_Sweep))
+        views = self._system_views(fields, outputs, 1 if steps is None else _int64("steps", steps), part)
+        pointers = [ctypes.POINTER(_Field)() if view is None else ctypes.pointer(view.field) for view in views]
+        array = ctypes.POINTER(_Field) * len(fields)
+        sweep.fields, sweep.outputs = array(*pointers[:len(fields)]), array(*pointers[len(fields):])
+        if scalars:
+            sweep.scalars = (ctypes.c_double * len(scalars))(*scalars)
+        if box is not None:
+            sweep.offset, sweep.extent = self._triple("the box", box[0], 0), self._triple("the box", box[1], 1)
+            if 0 in tuple(sweep.extent):  # zeros mean all to C
+                raise ValueError("the box is empty")
+        place = self._part(part)
+        if place is not None:
+            sweep.part = ctypes.pointer(place)
+        if launches is not None:
+            sweep.first_launch, sweep.launch_count = (_int32("launches", number) for number in launches)
+        sweep.stream = _choose_stream(stream, *(view for view in views if view is not None))
+        if steps is None:
+            self.library._check(self.library._c.spider_run(self._handle, sweep))
+        else:
+            self.library._check(self.library._c.spider_run_steps(self._handle, sweep, steps, None))
+
+    def _system_views(self, fields: Sequence[Any], outputs: Sequence[Any], steps: int, part: Any) -> list[_View | None]:
+        """Of fields, then of outputs, which have the halo that they are read with."""
+        info = self.info
+        views: list[_View | None] = []
+        for is_output, arrays in ((False, fields), (True, outputs)):
+            for array, (name, storage), uses in zip(arrays, info.fields, info.uses):
+                if array is None and is_output:
+                    views.append(None)
+                    continue
+                # A first buffer of two is written by the next step, or by a second write into the other one.
+                only_read = uses & 8 and steps <= 1 and info.launches < 3
+                written = bool(uses & 2) and (is_output or not only_read)
+                views.append(_View.of(array, dataclasses.replace(info, storage=storage), written))
+        shape = [1] * info.dimensions  # of fields with all axes
+        for view, axes in zip(views, info.axes):
+            for axis, n in enumerate(view.cells.shape):
+                if axes[3 - info.dimensions + axis]:
+                    shape[axis] = n
+        for view, array, (name, _) in zip(views, [*fields, *outputs], [*info.fields, *info.fields]):
+            if view is not None:
+                _require_halo(array, view.cells, self.halo_of_field(name, *shape, part=part), info)
+        return views
+
     def _launcher(self, source: Any, target: Any, previous: Any, fields: Sequence[Any],
                   scalars: Sequence[float]) -> Callable[[Sequence[int], int | None, Sequence[float]], int]:
         """A function that launches this sweep again and returns the status. It takes the addresses of source, target, previous
@@ -460,9 +548,9 @@ class Kernel:
             sweep.scalars = (ctypes.c_double * len(scalars))(*scalars)
         return sweep, views, further
 
-    def points(self, shape: Sequence[int], cells: Sequence[Sequence[int]]) -> Points:
-        """Cells of arrays of this shape: sources and receivers."""
-        return Points(self, shape, cells)
+    def points(self, shape: Sequence[int], cells: Sequence[Sequence[int]], field: str | None = None) -> Points:
+        """Cells of arrays of this shape: sources and receivers; of a system of arrays of one `field`."""
+        return Points(self, shape, cells, field)
 
     def _view(self, array: Any, read: bool = False, written: bool = False, box: Any = None, part: Any = None) -> _View:
         view = _View.of(array, self.info, written)
@@ -505,16 +593,24 @@ class Kernel:
 class Points:
     """Cells of a kernel's fields of one shape, on the device that was current: sources and receivers. `cells` are indices, a
     tuple with one for each axis a cell, slowest first. Values are arrays with one number a cell, of `info.accumulate` whatever
-    the fields store, where the fields are: e.g. a row of an array that has one for each step. Calls return as a kernel's do."""
+    the fields store (of one field of a system f64 where it stores that, otherwise f32), where the fields are: e.g. a row of
+    an array that has one for each step. Calls return as a kernel's do."""
 
-    def __init__(self, kernel: Kernel, shape: Sequence[int], cells: Sequence[Sequence[int]]):
+    def __init__(self, kernel: Kernel, shape: Sequence[int], cells: Sequence[Sequence[int]], field: str | None = None):
         self.kernel = kernel
+        self._storage, self._values = kernel.info.storage, kernel.info.accumulate
+        if field is not None:
+            self._storage = kernel.info.fields[kernel._field_index(field)][1]
+            self._values = "f64" if self._storage == "f64" else "f32"
+        elif kernel.info.is_system:
+            raise ValueError(f"{kernel.info.name} is a system of equations: name the field whose cells these are")
         self.cells = tuple(tuple(operator.index(index) for index in cell) for cell in cells)
         flat = [index for cell in self.cells for index in kernel._triple("a cell", cell, 0)]
         self._memory = _pointer()
         extents = kernel._triple("the shape", shape, 1)
-        create = kernel.library._c.spider_points_create
-        kernel.library._check(create(kernel._handle, extents, _int64s("the cells", flat), len(self.cells),
+        of_field = () if field is None else (kernel._field_index(field),)
+        create = kernel.library._c.spider_points_create_of_field if of_field else kernel.library._c.spider_points_create
+        kernel.library._check(create(kernel._handle, *of_field, extents, _int64s("the cells", flat), len(self.cells),
                                      ctypes.byref(self._memory)))
 
     def __del__(self):
@@ -541,8 +637,8 @@ class Points:
 
     def _access(self, call: Any, field: Any, values: Any, stream: Any, adds: bool) -> None:
         info = self.kernel.info
-        cells = _View.of(field, info, written=adds)
-        numbers = _View.of(values, dataclasses.replace(info, storage=info.accumulate, dimensions=1), written=not adds)
+        cells = _View.of(field, dataclasses.replace(info, storage=self._storage), written=adds)
+        numbers = _View.of(values, dataclasses.replace(info, storage=self._values, dimensions=1), written=not adds)
         if numbers.cells.shape != (len(self),):
             raise ValueError(f"there are {len(self)} points, and {numbers.cells.shape[0]} values")
         status = call(self._memory, cells.field, numbers.cells.address, _choose_stream(stream, cells, numbers))
@@ -770,6 +866,13 @@ def _int64(what: str, value: Any) -> int:
     return number
 
 
+def _int32(what: str, value: Any) -> int:
+    number = operator.index(value)
+    if not -(2**31) <= number < 2**31:
+        raise OverflowError(f"{what}: {number} does not fit into 32 bits")
+    return number
+
+
 def _int64s(what: str, values: Sequence[Any]) -> Any:
     return (ctypes.c_int64 * len(values))(*(_int64(what, value) for value in values))
 
@@ -873,13 +976,18 @@ class Field:
     so that kernels, CuPy and NumPy take it. `upload` and `download` need NumPy.
     """
 
-    def __init__(self, library: Library, kernel: Kernel, extents: Sequence[int]):
+    def __init__(self, library: Library, kernel: Kernel, extents: Sequence[int], name: str | None = None):
         info = kernel.info
         self.library, self.storage = library, info.storage
         self.shape = tuple(operator.index(n) for n in extents)
-        halo = kernel.halo(*self.shape)
+        if name is None:
+            halo = kernel.halo(*self.shape)
+        else:
+            index, halo = kernel._field_index(name), kernel.halo_of_field(name, *self.shape)
+            self.storage, axes = info.fields[index][1], info.axes[index][3 - info.dimensions:]
+            self.shape = tuple(n if has else 1 for n, has in zip(self.shape, axes))
         self._on_host = info.on_host
-        self._size = _ELEMENT_BYTES[info.storage]
+        self._size = _ELEMENT_BYTES[self.storage]
         alignment = 128 // self._size
         low, high = halo[-1]
         self.halo = (*halo[:-1], (-(-low // alignment) * alignment, high))  # the interior, too, starts on 128 bytes

@@ -1,6 +1,7 @@
 // Sweeps of systems of equations (runtime/src/system.h, runtime/host/system_sweep.cpp), beside loops over
 // cells.
 #include <spider/points.h>
+#include <spider/spider.hpp>
 
 #include <gtest/gtest.h>
 
@@ -489,6 +490,66 @@ TEST(System, HasPoints) {
     for (int i = 0; i < 2; ++i) EXPECT_NEAR(found[i], before[i] + added[i], 0.01F) << field;
     expect_ok(spider_points_free(points));
   }
+}
+
+TEST(System, HasAnOwner) {
+  const Extents extents{4, 5, 6};
+  State wanted = mix::Plain::make(extents);
+  const auto of = [&](const char* name) {
+    return spider::Halo::of_field(&mix::Plain::kernel, name, extents);
+  };
+  spider::Field<float> u(extents, of("u"));
+  spider::Field<float> second(extents, of("u"));
+  spider::Field<spider::half> c(extents, of("c"));
+  spider::Field<float> hx(Extents{1, 1, 6}, of("hx"));
+  spider::Field<spider::half> hy(Extents{1, 5, 1}, of("hy"));
+  spider::Field<std::uint16_t> w(extents, of("w"));
+  spider::System system(&mix::Plain::kernel);
+  EXPECT_THROW(system.field("q", u), spider::Error);
+  EXPECT_THROW(system.field("u", hy, hy), spider::Error);
+  EXPECT_THROW(system.field("w", std::as_const(w)), spider::Error);
+  spider::Field<float> bare(extents);
+  EXPECT_THROW(system.field("u", bare, second), spider::Error);
+  system.field("u", u, second).field("c", c).field("hx", std::as_const(hx)).field("hy", hy).field("w", w);
+  system.scalar("a", 0.5);
+  EXPECT_THROW(system.run(), spider::Error);
+  system.scalar("b", 0.0625);
+  const auto fill = [](const spider_field& to, const Grid& from) {
+    // Rows with their halo of 8, as far as the field keeps it.
+    for (std::int64_t z = 0; z < from.extent[0]; ++z) {
+      for (std::int64_t y = 0; y < from.extent[1]; ++y)
+        std::memcpy(static_cast<std::byte*>(to.data) + (z * to.stride[0] + y * to.stride[1]) * from.bytes(),
+                    from.memory.data() + from.place(z, y, 0),
+                    static_cast<std::size_t>(from.extent[2] * from.bytes()));
+    }
+  };
+  const spider_field* fields[] = {&u.c_field(), &c.c_field(), &hx.c_field(), &hy.c_field(), &w.c_field()};
+  const auto clear_halo = [](Grid& grid) {
+    const Grid kept = grid;
+    std::fill(grid.memory.begin(), grid.memory.end(), std::byte{});
+    for (std::int64_t z = 0; z < kept.extent[0]; ++z) {
+      for (std::int64_t y = 0; y < kept.extent[1]; ++y) {
+        for (std::int64_t x = 0; x < kept.extent[2]; ++x) grid.store(z, y, x, kept.load(z, y, x));
+      }
+    }
+  };
+  for (std::size_t i = 0; i < 5; ++i) {
+    clear_halo(wanted.first[i]);
+    fill(*fields[i], wanted.first[i]);
+  }
+  clear_halo(wanted.second[0]);
+  mix::Plain::run(wanted, extents, 4);
+  system.run();
+  system.run_steps(2);
+  for (const std::int32_t launch : {0, 1}) system.run_launch(launch);
+  system.end_launches();
+  const std::vector<float> found = u.download();
+  for (std::int64_t i = 0; i < u.size(); ++i)
+    EXPECT_EQ(found[static_cast<std::size_t>(i)], wanted.first[0].load(i / 30, i / 6 % 5, i % 6));
+  const spider::Points points(&mix::Plain::kernel, "c", extents, {{1, 2, 3}});
+  spider::Field<float> values(1, 1);
+  EXPECT_EQ(points.read(c, values).download()[0], wanted.first[1].load(1, 2, 3));
+  EXPECT_THROW(spider::Points(&mix::Plain::kernel, extents, {{1, 2, 3}}), spider::Error);
 }
 
 /// A call of the mixed system that one thing is wrong with.

@@ -69,6 +69,24 @@ using Extents = std::array<std::int64_t, 3>;
   return *information;
 }
 
+/// The place of a name in a list of a kernel's: `what` they are, for messages. Throws Error where it is not
+/// there.
+[[nodiscard]] inline std::int32_t find_name(const spider_kernel* kernel, const std::string& name,
+                                            const char* const* names, std::int32_t count, const char* what) {
+  std::string known;
+  for (std::int32_t i = 0; i < count; ++i) {
+    if (name == names[i]) return i;
+    known += std::string(i == 0 ? "" : ", ") + names[i];
+  }
+  throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + info(kernel).name + " has no " + what +
+                                            " " + name + "; it has " + (count == 0 ? "none" : known));
+}
+
+/// The place of a field among those of a kernel.
+[[nodiscard]] inline std::int32_t find_field(const spider_kernel* kernel, const std::string& name) {
+  return find_name(kernel, name, info(kernel).field_names, info(kernel).field_count, "field");
+}
+
 /// Cells around the interior that taps may reach, per axis and side.
 struct Halo {
   Extents low{};   ///< before the first interior element along z, y, x
@@ -100,6 +118,17 @@ struct Halo {
   [[nodiscard]] static Halo of_fields(const spider_kernel* kernel, const Extents& extents) {
     Halo halo;
     check(spider_halo_of_fields(kernel, extents.data(), halo.low.data(), halo.high.data()));
+    return halo;
+  }
+
+  /// Of one field of a system, by its name, of which `extents` are those of fields with all axes; nothing
+  /// along axes on which it has no cells.
+  [[nodiscard]] static Halo of_field(const spider_kernel* kernel, const std::string& name,
+                                     const Extents& extents,
+                                     const std::optional<spider_part>& part = std::nullopt) {
+    Halo halo;
+    check(spider_halo_of_field(kernel, find_field(kernel, name), extents.data(), part ? &*part : nullptr,
+                               halo.low.data(), halo.high.data()));
     return halo;
   }
 
@@ -359,10 +388,8 @@ void check_storage(const spider_kernel* kernel) {
 }
 
 /// Throws Error where a field keeps fewer cells around its interior than the kernel reads there.
-template <typename T>
-void check_halo(const spider_kernel* kernel, const Field<T>& field, const Halo& read) {
+inline void check_halo(const spider_kernel* kernel, const Halo& kept, const Halo& read) {
   constexpr std::array<const char*, 3> axes{"z", "y", "x"};
-  const Halo& kept = field.halo();
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     if (kept.low[axis] >= read.low[axis] && kept.high[axis] >= read.high[axis]) continue;
     const auto in_words = [&](const Halo& halo) {
@@ -373,6 +400,11 @@ void check_halo(const spider_kernel* kernel, const Field<T>& field, const Halo& 
                                          " reads " + in_words(read) + ", and the field keeps " +
                                          in_words(kept) + ": make it with Halo::of(kernel, extents)");
   }
+}
+
+template <typename T>
+void check_halo(const spider_kernel* kernel, const Field<T>& field, const Halo& read) {
+  check_halo(kernel, field.halo(), read);
 }
 
 /// The same of whole fields, or of a part of one. A field that was moved from is for the C interface to
@@ -567,14 +599,7 @@ class Update {
 
   std::size_t find(const std::string& name, const char* const* names, std::size_t count,
                    const char* what) const {
-    std::string known;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (name == names[i]) return i;
-      known += std::string(i == 0 ? "" : ", ") + names[i];
-    }
-    throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + info(kernel_).name + " has no " +
-                                              what + " " + name + "; it has " +
-                                              (count == 0 ? "none" : known));
+    return static_cast<std::size_t>(find_name(kernel_, name, names, static_cast<std::int32_t>(count), what));
   }
 
   /// Does a field keep what a sweep reads around it? Boxes may read less, and those of a grid are for it to
@@ -646,6 +671,170 @@ class Update {
   Steps steps_;  ///< empty: spider_run_steps
 };
 
+/// A system of equations, with its fields and scalars by the names of the spec. Refers to the fields: they
+/// must outlive it, and may be moved or swapped.
+///
+///     spider::System waves(waves2d_kernel());
+///     waves.field("p", p).field("u", u).field("v", v).field("k", k).scalar("dt", 1e-3);
+///     waves.run_steps(100);  // p, u and v are those after 100 steps
+class System {
+ public:
+  /// Has no field yet. Throws Error where `kernel` is no kernel of this ABI, or no system.
+  explicit System(const spider_kernel* kernel)
+      : kernel_(kernel),
+        fields_(static_cast<std::size_t>(info(kernel).field_count)),
+        outputs_(fields_.size()),
+        halos_(fields_.size()),
+        swaps_(fields_.size()),
+        scalars_(static_cast<std::size_t>(info(kernel).scalar_count)) {
+    if (info(kernel).launch_count > 0) return;
+    throw Error(SPIDER_ERROR_UNSUPPORTED,
+                std::string("the kernel ") + info(kernel).name + " is no system of equations");
+  }
+
+  /// A field that needs no second buffer. Throws Error where the spec has no field of this name, or stores it
+  /// otherwise, or it keeps fewer cells around it than are read.
+  template <typename T>
+  System& field(const std::string& name, Field<T>& field) {
+    return take<T>(name, field, nullptr);
+  }
+  /// One that is only read.
+  template <typename T>
+  System& field(const std::string& name, const Field<T>& field) {
+    const auto index = static_cast<std::size_t>(find_field(kernel_, name));
+    if ((info(kernel_).field_uses[index] & SPIDER_FIELD_WRITTEN) != 0) {
+      throw Error(SPIDER_ERROR_UNSUPPORTED,
+                  std::string("the kernel ") + info(kernel_).name + " writes " + name + ", which is const");
+    }
+    return take<T>(name, field, nullptr);
+  }
+  template <typename T>
+  System& field(const std::string& name, Field<T>&& field) = delete;  // it would be gone when the kernel runs
+  /// One with a second buffer (SPIDER_FIELD_TWO_BUFFERS), of the same extents and halo. After a run `field`
+  /// has the result: where it is in the second buffer, the two swap their memory.
+  template <typename T>
+  System& field(const std::string& name, Field<T>& field, Field<T>& second) {
+    take<T>(name, field, &second);
+    const auto index = static_cast<std::size_t>(find_field(kernel_, name));
+    swaps_[index] = [&field, &second] { std::swap(field, second); };
+    return *this;
+  }
+
+  /// Throws Error where the spec has no scalar of this name.
+  System& scalar(const std::string& name, double value) {
+    const spider_kernel_info& information = info(kernel_);
+    scalars_[static_cast<std::size_t>(
+        find_name(kernel_, name, information.scalar_names, information.scalar_count, "scalar"))] = value;
+    return *this;
+  }
+
+  /// One sweep, in stream order. Throws Error where a field or a scalar is not given. Of a box or a part of a
+  /// system of several launches call run_launch().
+  void run(const Launch& launch = {}) const {
+    Sweep sweep;
+    fill(sweep, launch);
+    check(spider_run(kernel_, &sweep.c));
+    swap_results();
+  }
+
+  /// `steps` time steps, in stream order.
+  void run_steps(std::int64_t steps, const Launch& launch = {}) const {
+    Sweep sweep;
+    fill(sweep, launch);
+    check(spider_run_steps(kernel_, &sweep.c, steps, nullptr));
+    if (steps % 2 != 0) swap_results();
+  }
+
+  /// One of a sweep's spider_kernel_info::launch_count launches. Run them in turn, each for all boxes and
+  /// parts before the next, and then end_launches().
+  void run_launch(std::int32_t index, const Launch& launch = {}) const {
+    Sweep sweep;
+    fill(sweep, launch);
+    sweep.c.first_launch = index;
+    sweep.c.launch_count = 1;
+    check(spider_run(kernel_, &sweep.c));
+  }
+  /// Leaves the results of a sweep's launches in the first of each field's buffers.
+  void end_launches() const { swap_results(); }
+
+ private:
+  /// What the C interface takes. Not to be moved: it points into itself.
+  struct Sweep {
+    spider_sweep c{};
+    std::vector<double> scalars;
+  };
+
+  template <typename T>
+  System& take(const std::string& name, const Field<T>& field, const Field<T>* second) {
+    const spider_kernel_info& information = info(kernel_);
+    const auto index = static_cast<std::size_t>(find_field(kernel_, name));
+    if (!is_stored_as<T>(information.field_storages[index])) {
+      throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + information.name +
+                                                " stores another type in " + name +
+                                                " than the elements of this field");
+    }
+    for (const Field<T>* buffer : {&field, second}) {
+      if (buffer == nullptr || buffer->c_field().data == nullptr || buffer->size() == 0) continue;
+      check_halo(kernel_, *buffer, Halo::of_field(kernel_, name, buffer->extents()));
+    }
+    halos_[index] = field.halo();
+    for (std::size_t axis = 0; axis < 3 && second != nullptr; ++axis) {
+      halos_[index].low[axis] = std::min(halos_[index].low[axis], second->halo().low[axis]);
+      halos_[index].high[axis] = std::min(halos_[index].high[axis], second->halo().high[axis]);
+    }
+    fields_[index] = &field.c_field();
+    outputs_[index] = second == nullptr ? nullptr : &second->c_field();
+    swaps_[index] = nullptr;
+    return *this;
+  }
+
+  void fill(Sweep& sweep, const Launch& launch) const {
+    const spider_kernel_info& information = info(kernel_);
+    for (std::size_t i = 0; i < scalars_.size(); ++i) {
+      if (!scalars_[i]) {
+        throw Error(SPIDER_ERROR_NULL, std::string("the kernel ") + information.name + " takes the scalar " +
+                                           information.scalar_names[i] + ", which is not given");
+      }
+      sweep.scalars.push_back(*scalars_[i]);
+    }
+    if (launch.part) check_halos(*launch.part);
+    sweep.c.size = sizeof(spider_sweep);
+    sweep.c.fields = fields_.data();
+    sweep.c.outputs = outputs_.data();
+    sweep.c.scalars = scalars_.empty() ? nullptr : sweep.scalars.data();
+    std::copy_n(launch.offset.begin(), 3, sweep.c.offset);
+    std::copy_n(launch.extent.begin(), 3, sweep.c.extent);
+    sweep.c.part = launch.part ? &*launch.part : nullptr;
+    sweep.c.stream = launch.stream;
+  }
+
+  /// Whether all fields keep what is read beyond a part.
+  void check_halos(const spider_part& part) const {
+    Extents all{1, 1, 1};
+    for (const spider_field* field : fields_) {
+      for (std::size_t axis = 0; axis < 3 && field != nullptr; ++axis)
+        all[axis] = std::max(all[axis], field->extent[axis]);
+    }
+    for (std::size_t i = 0; i < fields_.size(); ++i) {
+      if (fields_[i] != nullptr)
+        check_halo(kernel_, halos_[i], Halo::of_field(kernel_, info(kernel_).field_names[i], all, part));
+    }
+  }
+
+  void swap_results() const {
+    for (std::size_t i = 0; i < swaps_.size(); ++i) {
+      if (swaps_[i] && (info(kernel_).field_uses[i] & SPIDER_FIELD_RESULT_IN_OUTPUT) != 0) swaps_[i]();
+    }
+  }
+
+  const spider_kernel* kernel_;
+  std::vector<const spider_field*> fields_;   ///< as the kernel lists them; null: not given
+  std::vector<const spider_field*> outputs_;  ///< null: none
+  std::vector<Halo> halos_;                   ///< that each keeps
+  std::vector<std::function<void()>> swaps_;  ///< of fields with second buffers
+  std::vector<std::optional<double>> scalars_;
+};
+
 /// Cells of fields of a kernel: sources and receivers. Values are rows of a field of their own, one row a
 /// time step, say: Field<float> trace(steps, points.size()), whatever the kernel's fields store, but of f64
 /// Field<double>.
@@ -654,11 +843,28 @@ class Points {
   /// Cells z, y, x, counted from the first of the interior of fields of these extents. Throws Error for a
   /// cell outside.
   Points(const spider_kernel* kernel, const Extents& extents, const std::vector<Extents>& cells)
-      : kernel_(kernel), size_(static_cast<std::int64_t>(cells.size())) {
-    std::vector<std::int64_t> places;
-    for (const Extents& cell : cells) places.insert(places.end(), cell.begin(), cell.end());
+      : kernel_(kernel),
+        size_(static_cast<std::int64_t>(cells.size())),
+        storage_(info(kernel).storage),
+        values_(info(kernel).accumulate) {
+    if (info(kernel).launch_count > 0) {
+      throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + info(kernel).name +
+                                                " is a system: name the field whose cells these are");
+    }
     spider_points* points = nullptr;
-    check(spider_points_create(kernel, extents.data(), places.data(), size_, &points));
+    check(spider_points_create(kernel, extents.data(), flat(cells).data(), size_, &points));
+    points_.reset(points);
+  }
+  /// Of one field of a system, whose own extents these are. Values are Field<double> where it stores f64,
+  /// otherwise Field<float>.
+  Points(const spider_kernel* kernel, const std::string& field, const Extents& extents,
+         const std::vector<Extents>& cells)
+      : kernel_(kernel), size_(static_cast<std::int64_t>(cells.size())) {
+    const std::int32_t index = find_field(kernel, field);
+    storage_ = info(kernel).field_storages[index];
+    values_ = storage_ == SPIDER_F64 ? SPIDER_F64 : SPIDER_F32;
+    spider_points* points = nullptr;
+    check(spider_points_create_of_field(kernel, index, extents.data(), flat(cells).data(), size_, &points));
     points_.reset(points);
   }
 
@@ -670,7 +876,7 @@ class Points {
   template <typename T, typename Value>
   Field<T>& add(Field<T>& field, const Field<Value>& values, std::int64_t row = 0,
                 void* stream = nullptr) const {
-    check_storage<T>(kernel_);
+    check_cells<T>();
     check(spider_points_add(points_.get(), &field.c_field(), place(values, row), stream));
     return field;
   }
@@ -679,7 +885,7 @@ class Points {
   template <typename T, typename Value>
   Field<Value>& read(const Field<T>& field, Field<Value>& values, std::int64_t row = 0,
                      void* stream = nullptr) const {
-    check_storage<T>(kernel_);
+    check_cells<T>();
     check(spider_points_read(points_.get(), &field.c_field(), place(values, row), stream));
     return values;
   }
@@ -689,10 +895,23 @@ class Points {
     void operator()(spider_points* points) const noexcept { spider_points_free(points); }
   };
 
+  static std::vector<std::int64_t> flat(const std::vector<Extents>& cells) {
+    std::vector<std::int64_t> places;
+    for (const Extents& cell : cells) places.insert(places.end(), cell.begin(), cell.end());
+    return places;
+  }
+
+  template <typename T>
+  void check_cells() const {
+    if (is_stored_as<T>(storage_)) return;
+    throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("points of the kernel ") + info(kernel_).name +
+                                              " are of another type than the elements of this field");
+  }
+
   /// Where a row of values begins, of which there must be one for each point.
   template <typename Value>
   void* place(const Field<Value>& values, std::int64_t row) const {
-    if (!is_stored_as<Value>(info(kernel_).accumulate)) {
+    if (!is_stored_as<Value>(values_)) {
       throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("values of points of the kernel ") +
                                                 info(kernel_).name +
                                                 " have another type than the elements of this field");
@@ -709,6 +928,8 @@ class Points {
 
   const spider_kernel* kernel_;
   std::int64_t size_;
+  std::int32_t storage_ = 0;  ///< of cells
+  std::int32_t values_ = 0;
   std::unique_ptr<spider_points, Release> points_;
 };
 

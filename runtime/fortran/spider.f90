@@ -31,6 +31,10 @@ module spider
   ! What a kernel stores.
   integer(c_int32_t), parameter, public :: SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2, SPIDER_F64 = 3
 
+  ! Of the fields of a system, added up.
+  integer(c_int32_t), parameter, public :: SPIDER_FIELD_READ = 1, SPIDER_FIELD_WRITTEN = 2, SPIDER_FIELD_TWO_BUFFERS = 4, &
+    SPIDER_FIELD_RESULT_IN_OUTPUT = 8
+
   !> struct spider_field: a grid in memory that somebody else owns.
   type, bind(c), public :: spider_field
     type(c_ptr) :: data = c_null_ptr          !< the first interior element
@@ -50,6 +54,10 @@ module spider
     type(c_ptr) :: previous
     integer(c_int32_t) :: field_count, scalar_count
     type(c_ptr) :: field_names, field_storages, scalar_names
+    ! Of a system of equations, else 0 and null: kernels that a sweep runs, and of each field SPIDER_FIELD_READ, ... and bits
+    ! 0, 1, 2 of the axes z, y, x along which it has cells.
+    integer(c_int32_t) :: launch_count
+    type(c_ptr) :: field_uses, field_axes
   end type
 
   !> struct spider_part: where fields lie in a larger whole, in cells z, y, x; the origin from 0.
@@ -67,6 +75,8 @@ module spider
     integer(c_int64_t) :: offset(3) = 0, extent(3) = 0  !< of the box to write, z, y, x; zeros: all
     type(c_ptr) :: part = c_null_ptr, stream = c_null_ptr
     type(c_ptr) :: out_previous = c_null_ptr  !< of several steps with `previous`: where the step before the last one goes
+    type(c_ptr) :: outputs = c_null_ptr       !< of systems: addresses of second buffers, as `fields`, or null
+    integer(c_int32_t) :: first_launch = 0, launch_count = 0  !< of systems, from 0; 0, 0: all
   end type
 
   !> A field with room for the halo that a kernel reads, rows on 128 bytes, all zero at first. Device memory with the CUDA back end.
@@ -104,6 +114,14 @@ module spider
     integer(c_int32_t) function spider_halo_of_fields(kernel, extent, low, high) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t
       type(c_ptr), value :: kernel
+      integer(c_int64_t), intent(in) :: extent(3)
+      integer(c_int64_t), intent(out) :: low(3), high(3)
+    end function
+    !> Of one field of a system, from 0; `part` is c_loc() of a spider_part, or c_null_ptr.
+    integer(c_int32_t) function spider_halo_of_field(kernel, field, extent, part, low, high) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t
+      type(c_ptr), value :: kernel, part
+      integer(c_int32_t), value :: field
       integer(c_int64_t), intent(in) :: extent(3)
       integer(c_int64_t), intent(out) :: low(3), high(3)
     end function
@@ -155,6 +173,15 @@ module spider
     integer(c_int32_t) function spider_points_create(kernel, extent, cells, count, points) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t
       type(c_ptr), value :: kernel
+      integer(c_int64_t), intent(in) :: extent(3), cells(3, *)
+      integer(c_int64_t), value :: count
+      type(c_ptr), intent(out) :: points
+    end function
+    !> Of one field of a system, from 0, whose own extents these are.
+    integer(c_int32_t) function spider_points_create_of_field(kernel, field, extent, cells, count, points) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t
+      type(c_ptr), value :: kernel
+      integer(c_int32_t), value :: field
       integer(c_int64_t), intent(in) :: extent(3), cells(3, *)
       integer(c_int64_t), value :: count
       type(c_ptr), intent(out) :: points
@@ -215,7 +242,7 @@ module spider
   end interface
 
   public :: spider_abi_version, spider_info, spider_halo, spider_halo_of_part, spider_halo_of_fields, &
-    spider_prepare, spider_apply, &
+    spider_halo_of_field, spider_points_create_of_field, spider_prepare, spider_apply, &
     spider_apply_box, spider_iterate, spider_run, spider_run_steps, &
     spider_points_create, spider_points_free, spider_points_add, spider_points_read, &
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &
@@ -233,7 +260,8 @@ module spider
 
   public :: spider_string, spider_error, spider_get_info, spider_to_f16, spider_from_f16, spider_to_bf16, spider_from_bf16, &
     spider_field_create, spider_field_allocate, spider_field_destroy, spider_field_set, spider_field_get, &
-    spider_field_iterate, spider_field_run, spider_field_run_steps, spider_field_points, spider_field_row
+    spider_field_iterate, spider_field_run, spider_field_run_steps, spider_field_points, spider_field_row, &
+    spider_system_field, spider_system_run
 
   interface
     integer(c_size_t) function string_length(text) bind(c, name='strlen')
@@ -243,7 +271,7 @@ module spider
   end interface
 
   integer(c_int64_t), parameter :: row_alignment = 128  ! bytes
-  integer, parameter :: most_fields = 16                ! more than a spec can have
+  integer, parameter :: most_fields = 32                ! as many as a system can have
 
 contains
 
@@ -298,6 +326,82 @@ contains
     status = spider_halo(kernel, field%c%extent, low, high)
     if (status /= SPIDER_OK) return
     status = allocate_field(info%storage, low, high, field)
+  end function
+
+  !> Field `number` of a system, from 1 in the order of its spec, or its second buffer. `extents` are those of fields with all
+  !> axes: [columns, rows, planes]; the field has one cell along axes on which it has none.
+  integer(c_int32_t) function spider_system_field(kernel, number, extents, field) result(status)
+    type(c_ptr), intent(in) :: kernel
+    integer, intent(in) :: number, extents(:)
+    type(spider_owned_field), intent(out) :: field
+    type(spider_kernel_info) :: info
+    integer(c_int32_t), pointer :: storages(:), axes(:)
+    integer(c_int64_t) :: low(3), high(3)
+    integer :: axis
+    status = spider_get_info(kernel, info)
+    if (status /= SPIDER_OK) return
+    status = SPIDER_ERROR_EXTENT
+    if (size(extents) /= info%dimensions .or. any(extents < 0)) return
+    field%c%extent(4 - size(extents):) = extents(size(extents):1:-1)
+    status = spider_halo_of_field(kernel, int(number - 1, c_int32_t), field%c%extent, c_null_ptr, low, high)
+    if (status /= SPIDER_OK) return
+    call c_f_pointer(info%field_storages, storages, [info%field_count])
+    call c_f_pointer(info%field_axes, axes, [info%field_count])
+    do axis = 1, 3
+      if (.not. btest(axes(number), axis - 1)) field%c%extent(axis) = 1
+    end do
+    status = allocate_field(storages(number), low, high, field)
+  end function
+
+  !> `steps` steps of a system, one where left out. `fields` are all fields in the order of the spec, `outputs` as many: second
+  !> buffers of those that need one (SPIDER_FIELD_TWO_BUFFERS), the others never created; left out where none does. A result
+  !> that is in a second buffer swaps its memory with that of the field.
+  integer(c_int32_t) function spider_system_run(kernel, fields, stream, outputs, scalars, steps) result(status)
+    type(c_ptr), intent(in) :: kernel, stream
+    type(spider_owned_field), intent(inout), target :: fields(:)
+    type(spider_owned_field), intent(inout), target, optional :: outputs(:)
+    real(c_double), intent(in), target, contiguous, optional :: scalars(:)
+    integer, intent(in), optional :: steps
+    type(c_ptr), target :: addresses(most_fields), seconds(most_fields)
+    type(spider_kernel_info) :: info
+    type(spider_sweep) :: sweep
+    type(c_ptr) :: last
+    integer(c_int32_t), pointer :: storages(:), uses(:)
+    integer(c_int64_t) :: count
+    integer :: i
+    status = spider_get_info(kernel, info)
+    if (status /= SPIDER_OK) return
+    status = SPIDER_ERROR_UNSUPPORTED
+    if (info%launch_count == 0 .or. size(fields) /= info%field_count) return
+    i = 0
+    if (present(scalars)) i = size(scalars)
+    if (i /= info%scalar_count) return
+    if (present(outputs)) then
+      if (size(outputs) /= size(fields)) return
+    end if
+    call c_f_pointer(info%field_storages, storages, [info%field_count])
+    call c_f_pointer(info%field_uses, uses, [info%field_count])
+    seconds = c_null_ptr
+    do i = 1, size(fields)
+      if (fields(i)%storage /= storages(i)) return
+      addresses(i) = c_loc(fields(i)%c)
+      if (.not. present(outputs)) cycle
+      if (.not. c_associated(outputs(i)%memory)) cycle
+      if (outputs(i)%storage /= storages(i)) return
+      seconds(i) = c_loc(outputs(i)%c)
+    end do
+    sweep%size = int(storage_size(sweep) / 8, c_int32_t)
+    sweep%fields = c_loc(addresses)
+    sweep%outputs = c_loc(seconds)
+    sweep%stream = stream
+    if (info%scalar_count > 0) sweep%scalars = c_loc(scalars)
+    count = 1
+    if (present(steps)) count = steps
+    status = spider_run_steps(kernel, sweep, count, last)
+    if (status /= SPIDER_OK .or. modulo(count, 2_c_int64_t) == 0) return
+    do i = 1, size(fields)
+      if (iand(uses(i), SPIDER_FIELD_RESULT_IN_OUTPUT) /= 0) call exchange(fields(i), outputs(i))
+    end do
   end function
 
   !> A field without a halo, of any storage and 1 to 3 axes: further fields of an update, and values of points, a row a step.
@@ -468,12 +572,13 @@ contains
   end subroutine
 
   !> Sources and receivers in fields like `field`: cells(:, i) is [x, y, z] of point i, from 1, as many as the field has axes.
-  !> `spider_points_free` releases them.
-  integer(c_int32_t) function spider_field_points(kernel, field, cells, points) result(status)
+  !> `spider_points_free` releases them. Of a system they are of field `number`, from 1.
+  integer(c_int32_t) function spider_field_points(kernel, field, cells, points, number) result(status)
     type(c_ptr), intent(in) :: kernel
     type(spider_owned_field), intent(in) :: field
     integer, intent(in) :: cells(:, :)
     type(c_ptr), intent(out) :: points
+    integer, intent(in), optional :: number
     integer(c_int64_t) :: places(3, size(cells, 2))
     type(spider_kernel_info) :: info
     points = c_null_ptr
@@ -483,7 +588,12 @@ contains
     if (size(cells, 1) /= info%dimensions) return
     places = 0
     places(4 - size(cells, 1):, :) = cells(size(cells, 1):1:-1, :) - 1
-    status = spider_points_create(kernel, field%c%extent, places, size(cells, 2, c_int64_t), points)
+    if (present(number)) then
+      status = spider_points_create_of_field(kernel, int(number - 1, c_int32_t), field%c%extent, places, &
+                                             size(cells, 2, c_int64_t), points)
+    else
+      status = spider_points_create(kernel, field%c%extent, places, size(cells, 2, c_int64_t), points)
+    end if
   end function
 
   !> Where row `row` of a field begins, from 1: values for `spider_points_add` and `spider_points_read`. Null where there is none.

@@ -129,17 +129,17 @@ class SystemSweeper {
  private:
   /// A row that each point reads.
   struct RowPlace {
-    ReadRow row;
-    const SystemField* field;
+    ReadRow row{};
+    const SystemField* field = nullptr;
     Axis axes[3];
-    std::int64_t bytes;     ///< of a cell
-    const std::byte* base;  ///< the cell under dx = 0 of the first point of the field
-    std::int64_t pitch[3];  ///< bytes from cell to cell along z, y, x; 0 where the field has none
-    std::int64_t margin;    ///< of its copy, before the cell under the first point
-    std::int64_t first;     ///< of its copy, in the thread's
-    bool is_wide;           ///< has it cells along x?
-    bool is_own;            ///< are they Numbers?
-    Range clear[3];         ///< points whose rows cross no face
+    std::int64_t bytes = 0;           ///< of a cell
+    const std::byte* base = nullptr;  ///< the cell under dx = 0 of the first point of the field
+    std::int64_t pitch[3] = {};       ///< bytes from cell to cell along z, y, x; 0 where the field has none
+    std::int64_t margin = 0;          ///< of its copy, before the cell under the first point
+    std::int64_t first = 0;           ///< of its copy, in the thread's
+    bool is_wide = false;             ///< has it cells along x?
+    bool is_own = false;              ///< are they Numbers?
+    Range clear[3];                   ///< points whose rows cross no face
   };
 
   /// That row of some points.
@@ -152,7 +152,7 @@ class SystemSweeper {
   void add_row(const ReadRow& row) {
     const SystemField& field = loop_.fields[row.field];
     const SystemFieldPlace& memory = arguments_.fields[row.field];
-    RowPlace place{};
+    RowPlace place;
     place.row = row;
     place.field = &field;
     place.bytes = bytes_of_cell(field.storage);

@@ -213,16 +213,16 @@ Outcome check_buffer(const spider_kernel& kernel, std::int32_t i, int which, Sys
 
 /// A buffer in bytes.
 struct BytesOfBuffer {
-  std::int32_t field;
-  int which;
-  bool written;
+  std::int32_t field = 0;
+  int which = 0;
+  bool written = false;
   ByteRows interior;
   ByteRows used;  ///< with the halo that is read
 };
 
 /// No buffer that is written shares a cell with another one.
 Outcome check_overlaps(const spider_kernel& kernel, const SystemGiven& found) {
-  std::array<BytesOfBuffer, 2 * most_system_fields> all;
+  std::array<BytesOfBuffer, std::size_t{2} * most_system_fields> all;
   std::size_t count = 0;
   for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
     const std::int64_t bytes = bytes_of(kernel.system->fields[i].storage);
@@ -339,13 +339,13 @@ Outcome check_field_index(const spider_kernel& kernel, std::int32_t field) {
                                               std::to_string(field));
 }
 
-spider_field place_buffer(const spider_kernel& kernel, const SystemGiven& given, std::int32_t i,
+spider_field place_buffer(const spider_kernel& kernel, const SystemGiven& given, std::int32_t field,
                           const spider_field& buffer, const CellBox& cells) {
-  const SystemField& field = kernel.system->fields[i];
+  const SystemField& facts = kernel.system->fields[field];
   spider_field placed = buffer;
   std::int64_t origin[3];
-  for (int axis = 0; axis < 3; ++axis) origin[axis] = field.axes[axis] ? given.origin[axis] : 0;
-  move_to_first(placed, strides_of(buffer, cells), origin, bytes_of(field.storage));
+  for (int axis = 0; axis < 3; ++axis) origin[axis] = facts.axes[axis] ? given.origin[axis] : 0;
+  move_to_first(placed, strides_of(buffer, cells), origin, bytes_of(facts.storage));
   return placed;
 }
 

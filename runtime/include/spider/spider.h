@@ -129,7 +129,7 @@ typedef struct spider_sweep {
    * same for all of them: a launch finds each field where those before it leave it. A box, or a part, of a
    * system of several kernels takes them one by one, each for all boxes before the next. */
   int32_t first_launch;
-  int32_t launch_count;
+  int32_t launch_count; /**< as said */
 } spider_sweep;
 
 /** SPIDER_ABI of the linked runtime. */

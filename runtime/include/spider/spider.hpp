@@ -402,6 +402,7 @@ inline void check_halo(const spider_kernel* kernel, const Halo& kept, const Halo
   }
 }
 
+/// The same of a field.
 template <typename T>
 void check_halo(const spider_kernel* kernel, const Field<T>& field, const Halo& read) {
   check_halo(kernel, field.halo(), read);

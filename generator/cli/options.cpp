@@ -51,6 +51,7 @@ po::options_description visible_options() {
       ("explain-format", po::value<std::string>()->value_name("FORMAT"), "text (default) or json")
       ("new", po::value<std::string>()->value_name("NAME"),
        "write NAME.yaml, a commented spec to start from, into DIR or here; never over a file that is there")
+      ("system", "with --new: the spec of a system of equations")
       ("version", "print the version")
       ("help", "print this text");
   // clang-format on
@@ -164,8 +165,8 @@ void check_new(const Options& options, const po::variables_map& values) {
   const std::string objection = spec::objection_to_stencil_name(options.new_stencil);
   if (!objection.empty()) throw UsageError("--new: " + objection);
   for (const auto& [name, value] : values) {
-    if (name != "new" && name != "output") {
-      throw UsageError(fmt::format("--new goes with -o DIR and nothing else, not with {}",
+    if (name != "new" && name != "system" && name != "output") {
+      throw UsageError(fmt::format("--new goes with --system and -o DIR and nothing else, not with {}",
                                    name == "spec" ? "a spec" : "--" + name));
     }
   }
@@ -248,9 +249,12 @@ Options parse_options(const Strings& arguments) {
   if (options.output.empty()) throw UsageError("--output names no folder; use . for the current one");
   if (values.count("new") != 0) {
     options.new_stencil = text("new", "");
+    options.new_system = values.count("system") != 0;
     check_new(options, values);
     return options;
   }
+  if (values.count("system") != 0)
+    throw UsageError("--system goes with --new NAME; a spec with 'stages' is a system without it");
   options.name = text("name", "");
   options.overrides = parse_overrides(texts("define"));
   options.axes = text("axes", "");
@@ -270,7 +274,7 @@ Options parse_options(const Strings& arguments) {
 std::string help_text() {
   std::ostringstream text;
   text << "Usage: spider-gen SPEC... -o DIR [options]\n"
-          "       spider-gen --new NAME [-o DIR]\n\n"
+          "       spider-gen --new NAME [--system] [-o DIR]\n\n"
           "Writes DIR/<stencil>.cu and DIR/<stencil>.h for every spec, a stencil in YAML; '-' reads one from "
           "standard\n"
           "input.\n\n"

@@ -27,6 +27,7 @@ struct Options {
   bool explain = false;
   ExplainFormat explain_format = ExplainFormat::text;
   std::string new_stencil;  ///< of --new; empty otherwise
+  bool new_system = false;  ///< is that a system of equations?
   bool version = false;
   bool help = false;
 };

@@ -151,7 +151,9 @@ int write(std::span<const Generated> all, const Options& options, const Messages
 }
 
 int write_starter(const Options& options, const Messages& messages) {
-  const output::OutputFile file{options.new_stencil + ".yaml", starter_spec(options.new_stencil)};
+  const std::string text =
+      options.new_system ? starter_system(options.new_stencil) : starter_spec(options.new_stencil);
+  const output::OutputFile file{options.new_stencil + ".yaml", text};
   if (const std::optional<output::Problem> problem = output::create_file(options.output, file)) {
     messages.error(problem->path, problem->reason);
     return exit_error;

@@ -47,14 +47,67 @@ boundary: nearest
 # steps: auto   # time steps that one sweep advances; each step has the boundary's rules
 )";
 
-}  // namespace
+constexpr std::string_view system_starter = R"yaml(# A system of equations for spider-gen.
+#   spider-gen @name@.yaml --explain      shows the plan of its kernel
+#   spider-gen @name@.yaml -o kernels     writes kernels/@name@.cu and kernels/@name@.h
+# All keys and rules: stencils/README.md of spider-gen.
 
-std::string starter_spec(const std::string& name) {
-  std::string text(starter);
+stencil: @name@   # the file's name without .yaml
+description: acoustic waves, pressure and velocities on a staggered grid
+dimensions: 2
+storage: f32   # of fields that say nothing: f16, bf16, f32 or f64
+
+# Names for the expressions below, from top to bottom. -D h=5 on the command line overrides one.
+parameters:
+  h: 10   # spacing
+scalars: [dt]   # numbers that each launch gives
+
+# All fields, in the order in which arrays are given. Names alone also go: [p, u, v, k].
+fields:
+  p: {}   # pressure, at the points
+  u: {}   # velocity along x, half a spacing to the right of them
+  v: {}   # velocity along y, half a spacing up
+  k: {}   # bulk modulus over density; no stage writes it
+  # w: {storage: f16, boundary: nearest, axes: [x]}   # keys of its own: here the same for all y
+
+# Stencils by name, of any shape: see the shapes of stencils/README.md. at: where a derivative is taken, in spacings.
+operators:
+  dxp: {shape: derivative, order: {x: 1}, accuracy: 4, spacing: h, at: {x: 1/2}}
+  dxm: {shape: derivative, order: {x: 1}, accuracy: 4, spacing: h, at: {x: -1/2}}
+  dyp: {shape: derivative, order: {y: 1}, accuracy: 4, spacing: h, at: {y: 1/2}}
+  dym: {shape: derivative, order: {y: 1}, accuracy: 4, spacing: h, at: {y: -1/2}}
+
+# One after the other: each sees what those before it wrote. Within a stage all reads see the values before it.
+# Expressions have operators of fields or of expressions, dxp(k*p), and neighbours, p[0, 1] at y and x + 1.
+stages:
+  - u: u - dt*dxp(p)
+    v: v - dt*dyp(p)
+  - let: {div: dxm(u) + dym(v)}   # a value by name
+    p: p - dt*k*div
+
+# Numbers that are made of all points of a sweep: new(p) is p after it, p before it.
+# reduce: {change: {max: "abs(new(p) - p)"}}
+
+# What lies beyond the faces of fields without a rule of their own.
+boundary: {constant: 0}
+)yaml";
+
+std::string named(std::string_view starter_text, const std::string& name) {
+  std::string text(starter_text);
   for (std::size_t at = text.find(name_mark); at != std::string::npos; at = text.find(name_mark, at)) {
     text.replace(at, name_mark.size(), name);
   }
   return text;
+}
+
+}  // namespace
+
+std::string starter_spec(const std::string& name) {
+  return named(starter, name);
+}
+
+std::string starter_system(const std::string& name) {
+  return named(system_starter, name);
 }
 
 }  // namespace spidergen::cli

@@ -25,7 +25,8 @@ def errors_of(validator: jsonschema.protocols.Validator, text: bytes) -> list[st
 def good_specs(root: pathlib.Path, generator: pathlib.Path, folder: pathlib.Path) -> list[pathlib.Path]:
     """All that are shipped or used by other tests, and what --new writes."""
     subprocess.run([generator, "--new", "starter", "-o", folder], check=True)
-    specs = [folder / "starter.yaml"]
+    subprocess.run([generator, "--new", "system", "--system", "-o", folder], check=True)
+    specs = [folder / "starter.yaml", folder / "system.yaml"]
     for pattern in ("stencils/*.yaml", "tests/consumer/**/*.yaml", "tests/fuzz/seeds/*.yaml"):
         found = sorted(root.glob(pattern))
         assert found, pattern

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "expect.h"
+#include "spec/coefficients.h"
 #include "spec/read_spec.h"
 
 namespace spidergen::fuzz {
@@ -46,6 +48,38 @@ void check_spec(const spec::StencilSpec& spec) {
   expect(!spec.name.empty() && spec.name.size() < 64, "a name is as long as compilers tell apart");
 }
 
+void check_system(const spec::SystemSpec& system) {
+  const auto is_node = [&](int node, std::size_t end) {
+    return node >= 0 && static_cast<std::size_t>(node) < end;
+  };
+  expect(system.dimensions >= 1 && system.dimensions <= 3, "there are 1 to 3 dimensions");
+  expect(!system.name.empty() && system.name.size() < 64, "a name is as long as compilers tell apart");
+  expect(!system.fields.empty() && system.fields.size() <= spec::most_system_fields, "there are fields");
+  expect(!system.stages.empty() && system.stages.size() <= spec::most_stages, "there are stages");
+  expect(system.nodes.size() <= spec::most_system_nodes, "expressions are as large as systems may be");
+  for (std::size_t i = 0; i < system.nodes.size(); ++i) {
+    const spec::UpdateNode& node = system.nodes[i];
+    expect(std::isfinite(node.value), "constants are numbers");
+    for (const int argument : node.arguments) expect(is_node(argument, i), "arguments come first");
+    if (node.operation != spec::UpdateOperation::cell) continue;
+    const spec::SystemField& field = system.fields.at(static_cast<std::size_t>(node.which));
+    for (std::size_t axis = 0; axis < field.axes.size(); ++axis)
+      expect(field.axes[axis] ? std::abs(node.at[axis]) <= spec::farthest_offset : node.at[axis] == 0,
+             "offsets are within reach, and along axes that the field has");
+  }
+  for (const spec::Stage& stage : system.stages) {
+    expect(!stage.assignments.empty(), "a stage assigns a field");
+    for (const spec::Assignment& one : stage.assignments) {
+      expect(is_node(one.node, system.nodes.size()), "a field gets a value");
+      const auto& axes = system.fields.at(static_cast<std::size_t>(one.field)).axes;
+      expect(std::count(axes.begin(), axes.end(), true) == system.dimensions,
+             "assigned fields have all axes");
+    }
+  }
+  for (const spec::Reduction& one : system.reductions)
+    expect(is_node(one.node, system.nodes.size()), "a reduction is of a value");
+}
+
 }  // namespace
 }  // namespace spidergen::fuzz
 
@@ -54,6 +88,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text(data, data + size);
   const spec::ReadResult result = spec::read_spec({"-", text}, {});
   fuzz::check_diagnostics(result.diagnostics, text);
-  if (!result.diagnostics.has_errors()) fuzz::check_spec(result.spec);
+  if (result.diagnostics.has_errors()) return 0;
+  if (result.system) {
+    fuzz::check_system(*result.system);
+  } else {
+    fuzz::check_spec(result.spec);
+  }
   return 0;
 }

@@ -339,6 +339,12 @@ TEST_F(CommandLine, WritesAStarterSpec) {
   EXPECT_TRUE(fs::exists(folder_ / "here.yaml"));
 }
 
+TEST_F(CommandLine, WritesAStarterSpecOfASystem) {
+  EXPECT_EQ(call({"--new", "waves", "--system", "-o", output_}), 0) << err_;
+  EXPECT_EQ(written(), std::set<std::string>{"waves.yaml"});
+  EXPECT_NE(text_of("waves.yaml").find("\nstages:"), std::string::npos);
+}
+
 TEST_F(CommandLine, WritesAStarterSpecInOnePiece) {
   fs::create_directories(output_);
   fs::create_symlink("nowhere", fs::path(output_) / "a.yaml");
@@ -355,9 +361,11 @@ TEST_F(CommandLine, RefusesWrongUseOfNew) {
             "--new: 'int' has a meaning in C or C++; give the stencil another name");
   EXPECT_EQ(usage_error({"--new=", "-o", output_}).substr(0, 7), "the arg");
   EXPECT_EQ(usage_error({"--new", "a", spec("b.yaml", "b"), "-o", output_}),
-            "--new goes with -o DIR and nothing else, not with a spec");
+            "--new goes with --system and -o DIR and nothing else, not with a spec");
   EXPECT_EQ(usage_error({"--new", "a", "--check", "-o", output_}),
-            "--new goes with -o DIR and nothing else, not with --check");
+            "--new goes with --system and -o DIR and nothing else, not with --check");
+  EXPECT_EQ(usage_error({spec("b.yaml", "b"), "--system", "-o", output_}),
+            "--system goes with --new NAME; a spec with 'stages' is a system without it");
 }
 
 TEST_F(CommandLine, ColoursMessagesWhereAsked) {

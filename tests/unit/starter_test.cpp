@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,32 @@ TEST(StarterSpec, IsCalledByItsNameEverywhere) {
 TEST(StarterSpec, HasParametersToOverride) {
   EXPECT_FALSE(generate({"heat.yaml", starter_spec("heat")}, {{"alpha", "0.1"}}, {}, {"sm_80"})
                    .diagnostics.has_errors());
+}
+
+TEST(StarterSpec, OfASystemIsReadAsItIs) {
+  const std::string text = starter_system("waves");
+  EXPECT_EQ(text.find('@'), std::string::npos);
+  const spec::ReadResult result = spec::read_spec({"folder/waves.yaml", text}, {});
+  for (const diag::Diagnostic& diagnostic : result.diagnostics.items) ADD_FAILURE() << to_string(diagnostic);
+  ASSERT_TRUE(result.system.has_value());
+  EXPECT_EQ(result.system->name, "waves");
+  EXPECT_EQ(result.system->fields.size(), 4U);
+  EXPECT_EQ(result.system->stages.size(), 2U);
+  EXPECT_FALSE(spec::read_spec({"waves.yaml", text}, {{"h", "5"}}).diagnostics.has_errors());
+}
+
+TEST(StarterSpec, OfASystemHasCommentsThatHold) {
+  std::string text = starter_system("waves");
+  const auto uncomment = [&text](const std::string& mark) {
+    const std::size_t at = text.find(mark);
+    ASSERT_NE(at, std::string::npos) << mark;
+    text.erase(at + mark.find('#'), 2);
+  };
+  uncomment("# reduce:");
+  const spec::ReadResult result = spec::read_spec({"waves.yaml", text}, {});
+  for (const diag::Diagnostic& diagnostic : result.diagnostics.items) ADD_FAILURE() << to_string(diagnostic);
+  ASSERT_TRUE(result.system.has_value());
+  EXPECT_EQ(result.system->reductions.size(), 1U);
 }
 
 // What includes the header is not compiled again.

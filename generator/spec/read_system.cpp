@@ -17,6 +17,7 @@
 #include "spec/operator.h"
 #include "spec/parameters.h"
 #include "spec/read_expression.h"
+#include "spec/store_axes.h"
 #include "spec/system_fields.h"
 
 namespace spidergen::spec {
@@ -90,6 +91,7 @@ class Reader {
     read_stages();
     read_reductions();
     finish();
+    store();
     return std::move(spec_);
   }
 
@@ -349,6 +351,15 @@ class Reader {
                          "system has at most {}",
                          spec_.nodes.size(), most_system_nodes));
     }
+  }
+
+  /// Brings the axes into the order of memory, where the command line gives one.
+  void store() {
+    const std::string& order = document_.source.axes;
+    if (order.empty()) return;
+    const std::string objection = objection_to_order(order, spec_.dimensions);
+    if (!objection.empty()) return refuse(document_.place("dimensions"), objection);
+    store_axes(spec_, order);
   }
 
   const Document& document_;

@@ -22,6 +22,21 @@ std::array<int, 3> axes_of(std::string_view order) {
   return axes;
 }
 
+/// The same by axis of the result.
+template <typename Value>
+void reorder(std::array<Value, 3>& values, const std::array<int, 3>& axes) {
+  const std::array<Value, 3> before = values;
+  for (std::size_t i = 0; i < axes.size(); ++i) values[i] = before[static_cast<std::size_t>(axes[i])];
+}
+
+void reorder(std::vector<UpdateNode>& nodes, const std::array<int, 3>& axes) {
+  for (UpdateNode& node : nodes) {
+    reorder(node.at, axes);
+    if (node.operation != UpdateOperation::index && node.operation != UpdateOperation::extent) continue;
+    node.which = static_cast<int>(std::find(axes.begin(), axes.end(), node.which) - axes.begin());
+  }
+}
+
 }  // namespace
 
 std::string objection_to_order(std::string_view order, int dimensions) {
@@ -36,22 +51,22 @@ std::string objection_to_order(std::string_view order, int dimensions) {
 
 void store_axes(StencilSpec& spec, std::string_view order) {
   const std::array<int, 3> axes = axes_of(order);
-  for (Tap& tap : spec.taps) {
-    const Offset at = tap.at;
-    for (std::size_t i = 0; i < axes.size(); ++i) tap.at[i] = at[static_cast<std::size_t>(axes[i])];
-  }
+  for (Tap& tap : spec.taps) reorder(tap.at, axes);
   std::sort(spec.taps.begin(), spec.taps.end(),
             [](const Tap& a, const Tap& b) { return std::tie(a.at, a.sum) < std::tie(b.at, b.sum); });
-  const std::array<AxisBoundary, 3> boundary = spec.boundary;
-  for (std::size_t i = 0; i < axes.size(); ++i)
-    spec.boundary[i] = boundary[static_cast<std::size_t>(axes[i])];
-  if (spec.update) {
-    for (UpdateNode& node : spec.update->nodes) {
-      if (node.operation != UpdateOperation::index && node.operation != UpdateOperation::extent) continue;
-      node.which = static_cast<int>(std::find(axes.begin(), axes.end(), node.which) - axes.begin());
-    }
-  }
+  reorder(spec.boundary, axes);
+  if (spec.update) reorder(spec.update->nodes, axes);
   spec.stored_axes = order;
+}
+
+void store_axes(SystemSpec& system, std::string_view order) {
+  const std::array<int, 3> axes = axes_of(order);
+  for (SystemField& field : system.fields) {
+    reorder(field.axes, axes);
+    reorder(field.boundary, axes);
+  }
+  reorder(system.nodes, axes);
+  system.stored_axes = order;
 }
 
 }  // namespace spidergen::spec

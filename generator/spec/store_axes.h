@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "spec/stencil_spec.h"
+#include "spec/system_spec.h"
 
 namespace spidergen::spec {
 
@@ -15,5 +16,8 @@ namespace spidergen::spec {
 /// faces, indices and extents move together, so that every point has the value that it had before. `order`
 /// has no objection.
 void store_axes(StencilSpec& spec, std::string_view order);
+
+/// The same of a system.
+void store_axes(SystemSpec& system, std::string_view order);
 
 }  // namespace spidergen::spec

@@ -62,6 +62,7 @@ struct SystemSpec {
   std::string source_name;  ///< as StencilSpec::source_name
   std::string source_hash;  ///< as StencilSpec::source_hash
   int dimensions = 2;
+  std::string stored_axes;            ///< as StencilSpec::stored_axes
   Storage storage = Storage::f32;     ///< of fields that say nothing
   std::vector<Parameter> parameters;  ///< in the spec's order
   std::vector<std::string> scalars;   ///< numbers of a launch, in the spec's order

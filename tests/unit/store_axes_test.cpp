@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
 #include <string>
 
 #include "spec/read_spec.h"
@@ -52,6 +54,34 @@ TEST(StoreAxes, RefusesWhatIsNoOrder) {
     EXPECT_NE(result.diagnostics.items[0].text.find("such as xyz"), std::string::npos)
         << result.diagnostics.items[0].text;
   }
+}
+
+TEST(StoreAxes, MovesFieldsAndCellsOfASystem) {
+  const std::string system =
+      "stencil: t\ndimensions: 2\nstorage: f32\n"
+      "fields: {u: {boundary: {y: nearest, x: mirror}}, h: {axes: [x]}}\n"
+      "stages:\n  - u: u[1, -2]*ix + ny*h[0, 3]\n";
+  const auto read_stored = [&system](const std::string& axes) {
+    const ReadResult result = read_spec({"t.yaml", system, {}, axes}, {});
+    EXPECT_TRUE(result.diagnostics.items.empty()) << axes;
+    return result.system.value();
+  };
+  const SystemSpec plain = read_stored("");
+  const SystemSpec stored = read_stored("xy");
+  EXPECT_EQ(stored.stored_axes, "xy");
+  EXPECT_EQ(stored.fields.at(0).boundary.at(axis_y).low.rule, BoundaryRule::mirror);
+  EXPECT_EQ(stored.fields.at(0).boundary.at(axis_x).low.rule, BoundaryRule::nearest);
+  EXPECT_EQ(stored.fields.at(1).axes, (std::array<bool, 3>{false, true, false}));
+  ASSERT_EQ(stored.nodes.size(), plain.nodes.size());
+  for (std::size_t i = 0; i < plain.nodes.size(); ++i) {
+    const UpdateNode& before = plain.nodes[i];
+    const UpdateNode& after = stored.nodes[i];
+    EXPECT_EQ(after.at, (Offset{before.at[0], before.at[2], before.at[1]}));
+    const bool is_of_axis =
+        before.operation == UpdateOperation::index || before.operation == UpdateOperation::extent;
+    EXPECT_EQ(after.which, is_of_axis ? axis_y + axis_x - before.which : before.which);
+  }
+  EXPECT_EQ(read_spec({"t.yaml", system, {}, "zx"}, {}).diagnostics.items.size(), 1U);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 
 // Nodes that no expression needs any longer count here too: what an operator has been applied to.
 constexpr std::size_t most_nodes = 5 * static_cast<std::size_t>(most_system_nodes);
-constexpr std::size_t most_work = 1'000'000;  // nodes made or found: it bounds time and memory
+constexpr std::size_t most_work = 1'000'000;  // nodes made, found or shifted: it bounds time and memory
 
 /// `(2)+(3)` and the like, for the calculator: what expressions of constants mean is defined there.
 std::string operation_text(const UpdateNode& node, const std::vector<double>& values) {
@@ -69,14 +69,19 @@ int ExpressionNodes::object(std::string text) {
   return none;
 }
 
-int ExpressionNodes::add(UpdateNode node) {
-  if (full_ || nodes_.size() >= most_nodes || ++work_ > most_work) {
-    full_ = true;
-    return object(
-        fmt::format("the expressions have grown to more than {} operations, for operators become "
-                    "sums of cells; apply them less deeply, or let a stage of its own write a part",
-                    most_system_nodes));
+bool ExpressionNodes::has_room() {
+  full_ = full_ || nodes_.size() >= most_nodes || ++work_ > most_work;
+  if (full_) {
+    objection_ = fmt::format(
+        "the expressions have grown to more than {} operations, for operators become "
+        "sums of cells; apply them less deeply, or let a stage of its own write a part",
+        most_system_nodes);
   }
+  return !full_;
+}
+
+int ExpressionNodes::add(UpdateNode node) {
+  if (!has_room()) return none;
   const auto [found, is_new] = known_.try_emplace(std::move(node), static_cast<int>(nodes_.size()));
   if (!is_new) return found->second;
   const UpdateNode& added = found->first;
@@ -153,6 +158,7 @@ int ExpressionNodes::shift_one(int node, const Offset& by, const Moved& moved) {
 }
 
 int ExpressionNodes::shift(int node, const Offset& by) {
+  if (!has_room()) return none;
   if (by == Offset{}) return node;
   Moved& moved = moved_[by];
   std::vector<int> open{node};  // no recursion: a sum of many taps is as deep

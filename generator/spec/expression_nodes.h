@@ -65,6 +65,8 @@ class ExpressionNodes {
   using Moved = std::unordered_map<int, int>;  ///< nodes, and each at another point
 
   int object(std::string text);
+  /// Counts one more operation; false where there have been too many.
+  bool has_room();
   [[nodiscard]] int shift_one(int node, const Offset& by, const Moved& moved);
   [[nodiscard]] int shift_index(const UpdateNode& node, double by);
   [[nodiscard]] int add_term(int sum, double weight, int value);

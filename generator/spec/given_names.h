@@ -25,7 +25,7 @@ using OwnMeaning = std::optional<std::string> (*)(const std::string& name);
 /// `ix`, `nx` and the like, which all expressions of points know.
 [[nodiscard]] std::optional<std::string> meaning_of_axes(const std::string& name);
 
-/// The names that a spec gives beside parameters. Every name stands for one thing.
+/// The names that a spec gives, parameters among them. Every name stands for one thing.
 class GivenNames {
  public:
   /// `owner` says whose expressions give `own_meaning` to names: "updates".

@@ -14,7 +14,7 @@
 
 namespace spidergen::spec {
 
-/// What an expression may say beside numbers, functions, parameters and `pi`.
+/// The words of an expression other than numbers, functions, parameters and `pi`.
 struct Vocabulary {
   UpdateNames leaves;
   // Of a system of equations:

@@ -11,6 +11,7 @@
 #include <utility>
 #include <variant>
 
+#include "spec/coefficients.h"
 #include "spec/expression_nodes.h"
 #include "spec/given_names.h"
 #include "spec/names.h"
@@ -38,7 +39,7 @@ const Choices<ReductionKind>& reduction_kinds() {
   return choices;
 }
 
-/// What stands in a system in the place of a key of specs with one update; empty for other keys.
+/// The right thing in a system in the place of a key of specs with one update; empty for other keys.
 std::string_view in_its_place(std::string_view key) {
   if (key == "sums") return "call them 'operators', and apply each to a field: gx(u)";
   if (key == "update") return "write a stage, which says what becomes of each field: stages: [{u: ...}]";
@@ -87,7 +88,7 @@ class Reader {
                            [](const SystemField& field) { return field.storage == Storage::f64; });
     read_operators(dimensions);
     name_leaves();
-    if (!dimensions || !has_all_fields()) return std::move(spec_);
+    if (!dimensions || !has_all_fields() || !has_all_operators_) return std::move(spec_);
     read_stages();
     read_reductions();
     finish();
@@ -132,14 +133,23 @@ class Reader {
       refuse(entry->where, fmt::format("{} operators; a system has at most {}", entry->value.entries.size(),
                                        most_operators));
     }
+    std::size_t taps = 0;
     for (const Entry& one : entry->value.entries) {
+      if (taps > most_taps) break;  // reading more would take long
       const std::size_t errors = context_.diagnostics.errors;
       // Weights are numbers of the expressions, of whatever storage the fields are.
       Operator read =
           read_named_operator(one, "operator", dimensions, is_wide_ ? Storage::f64 : Storage::f32, context_);
       if (context_.diagnostics.errors > errors) read.taps.clear();
+      taps += read.taps.size();
       if (names_.take(one.key, one.where, "operator"))
         vocabulary_.operators.insert_or_assign(one.key, std::move(read.taps));
+    }
+    has_all_operators_ = taps <= most_taps;
+    if (!has_all_operators_) {
+      refuse(
+          entry->where,
+          fmt::format("the operators have more than {0} taps together; a system has at most {0}", most_taps));
     }
   }
 
@@ -175,7 +185,7 @@ class Reader {
     return std::get<int>(read);
   }
 
-  /// What is computed in f32 has to be there.
+  /// Reports constants that the arithmetic, where it is f32, cannot have.
   void check_numbers(int root, const Node& node, const std::string& what) {
     if (is_wide_) return;
     std::vector<int> open{root};
@@ -373,6 +383,7 @@ class Reader {
   std::set<int> assigned_;
   std::set<int> checked_;  ///< nodes whose numbers are
   bool is_wide_ = false;   ///< is the arithmetic f64?
+  bool has_all_operators_ = true;
   int stages_read_ = 0;
 };
 

@@ -118,7 +118,7 @@ class Checker:
     def check_spec(self, spec: str) -> list[str]:
         keys = dict(re.findall(r"^(\w+):\s*(\S*)", spec, re.MULTILINE))
         for key, value in DEFAULTS.items():
-            if key in ("shape", "coefficients") and "sums" in keys:
+            if key in ("shape", "coefficients") and ("sums" in keys or "stages" in keys):
                 continue
             # Coefficients are of the shape that is written there, or else of the default shape.
             if key not in keys and not (key == "coefficients" and "shape" in keys):

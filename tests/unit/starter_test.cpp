@@ -31,7 +31,7 @@ TEST(StarterSpec, HasParametersToOverride) {
                    .diagnostics.has_errors());
 }
 
-TEST(StarterSpec, OfASystemIsReadAsItIs) {
+TEST(StarterSpec, OfASystemGeneratesAsItIs) {
   const std::string text = starter_system("waves");
   EXPECT_EQ(text.find('@'), std::string::npos);
   const spec::ReadResult result = spec::read_spec({"folder/waves.yaml", text}, {});
@@ -40,7 +40,9 @@ TEST(StarterSpec, OfASystemIsReadAsItIs) {
   EXPECT_EQ(result.system->name, "waves");
   EXPECT_EQ(result.system->fields.size(), 4U);
   EXPECT_EQ(result.system->stages.size(), 2U);
-  EXPECT_FALSE(spec::read_spec({"waves.yaml", text}, {{"h", "5"}}).diagnostics.has_errors());
+  const GenerateResult generated = generate({"waves.yaml", text}, {{"h", "5"}}, {}, {"sm_80"});
+  EXPECT_FALSE(generated.diagnostics.has_errors());
+  EXPECT_EQ(generated.files.size(), 2U);
 }
 
 TEST(StarterSpec, OfASystemHasCommentsThatHold) {

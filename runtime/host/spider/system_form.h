@@ -118,12 +118,13 @@ struct SystemPoint {
   }
 
  private:
+  /// Along a periodic axis the value is that of the point which the reads behind it were mapped to.
   template <int field, int axis, int offset>
   Number bounded_along(Number value, std::int64_t place) const {
-    if constexpr (offset == 0 || !System::fields[field].axes[axis]) {
+    constexpr Face face = System::fields[field].faces[axis][offset < 0 ? 0 : 1];
+    if constexpr (offset == 0 || face.rule != FaceRule::constant || !System::fields[field].axes[axis]) {
       return value;
     } else {
-      constexpr Face face = System::fields[field].faces[axis][offset < 0 ? 0 : 1];
       const auto at = static_cast<std::int32_t>(place + offset);
       const auto end = static_cast<std::int32_t>(row.extent_of_fields[axis]);
       const bool inside = offset < 0 ? at >= 0 : at < end;

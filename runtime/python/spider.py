@@ -36,6 +36,8 @@ _BACKENDS = ("cuda", "emulated", "host")  # by number
 #: What the array interfaces call each storage. No Python type is bf16: "<V2" is that of ml_dtypes and PyTorch. Bit
 #: patterns ("<u2") serve for both kinds of 16 bits.
 _TYPES = {"f16": ("<f2", "<u2"), "f32": ("<f4",), "bf16": ("<V2", "<u2"), "f64": ("<f8",)}
+#: Of Info.uses: what sweeps of a system do with a field.
+FIELD_READ, FIELD_WRITTEN, FIELD_TWO_BUFFERS, FIELD_RESULT_IN_OUTPUT = 1, 2, 4, 8
 _MOST_HALOS = 256  # remembered
 _ELEMENT_BYTES = {"f16": 2, "f32": 4, "bf16": 2, "f64": 8}
 
@@ -321,12 +323,24 @@ class Kernel:
     def halo_of_field(self, name: str, *extents: int,
                       part: tuple[Sequence[int], Sequence[int]] | None = None) -> tuple[tuple[int, int], ...]:
         """Of one field of a system, of which `extents` are those of fields with all axes; nothing along others."""
-        index = self._field_index(name)
-        low, high = (ctypes.c_int64 * 3)(), (ctypes.c_int64 * 3)()
-        shape = self._triple("the extents", extents, 1)
-        call = self.library._c.spider_halo_of_field
-        self.library._check(call(self._handle, index, shape, self._part(part), low, high))
-        return tuple(zip(low, high))[3 - self.info.dimensions:]
+        def find() -> tuple[tuple[int, int], ...]:
+            low, high = (ctypes.c_int64 * 3)(), (ctypes.c_int64 * 3)()
+            shape = self._triple("the extents", extents, 1)
+            call = self.library._c.spider_halo_of_field
+            self.library._check(call(self._handle, self._field_index(name), shape, self._part(part), low, high))
+            return tuple(zip(low, high))[3 - self.info.dimensions:]
+
+        return find() if part is not None else self._remembered((name, *map(operator.index, extents)), find)
+
+    def spread_to_axes(self, name: str, values: Sequence[int], absent: int) -> tuple[int, ...]:
+        """Numbers for the axes that a field of a system has, with `absent` for those that it lacks."""
+        axes = self.info.axes[self._field_index(name)][3 - self.info.dimensions:]
+        if len(values) == len(axes):
+            return tuple(values)
+        if len(values) != sum(axes):
+            raise ValueError(f"{name} has {sum(axes)} axes, not {len(values)}")
+        given = iter(values)
+        return tuple(next(given) if has else absent for has in axes)
 
     def _field_index(self, name: str) -> int:
         """The place of a field of a system. KeyError where it has none of this name."""
@@ -337,10 +351,13 @@ class Kernel:
 
     def _whole_halo(self, call: str, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """The halo of whole fields, remembered by their extents."""
-        key = (call, *map(operator.index, extents))
+        return self._remembered((call, *map(operator.index, extents)),
+                                lambda: self._halo_by(getattr(self.library._c, call), extents))
+
+    def _remembered(self, key: Any, find: Callable[[], tuple[tuple[int, int], ...]]) -> tuple[tuple[int, int], ...]:
         found = self._halos.get(key)
         if found is None:
-            found = self._halo_by(getattr(self.library._c, call), extents)
+            found = find()
             if len(self._halos) >= _MOST_HALOS:
                 self._halos.clear()
             self._halos[key] = found
@@ -423,6 +440,24 @@ class Kernel:
         the others. Each launch finds a field where the launches before it leave it; behind an odd number of steps fields with
         RESULT_IN_OUTPUT are in `outputs`. `launches`, (first, count), are those to run. A `box`, (offset, extent), or a `part`,
         (origin, whole), of a system of several launches takes them one by one, and one step."""
+        sweep, _ = self._system_sweep(fields, outputs, scalars, 1 if steps is None else _int64("steps", steps), stream, part)
+        if box is not None:
+            sweep.offset, sweep.extent = self._triple("the box", box[0], 0), self._triple("the box", box[1], 1)
+            if 0 in tuple(sweep.extent):  # zeros mean all to C
+                raise ValueError("the box is empty")
+        place = self._part(part)
+        if place is not None:
+            sweep.part = ctypes.pointer(place)
+        if launches is not None:
+            sweep.first_launch, sweep.launch_count = (_int32("launches", number) for number in launches)
+        if steps is None:
+            self.library._check(self.library._c.spider_run(self._handle, sweep))
+        else:
+            self.library._check(self.library._c.spider_run_steps(self._handle, sweep, steps, None))
+
+    def _system_sweep(self, fields: Sequence[Any], outputs: Sequence[Any] | None, scalars: Sequence[float], steps: int,
+                      stream: Any, part: Any = None) -> tuple[_Sweep, list[_View | None]]:
+        """A sweep of a system, and the views of fields and then of outputs."""
         info = self.info
         if not info.is_system:
             raise ValueError(f"{info.name} is no system of equations: call run")
@@ -433,46 +468,34 @@ class Kernel:
         if len(scalars) != len(info.scalars):
             raise ValueError(f"{info.name} takes {len(info.scalars)} scalars, not {len(scalars)}")
         sweep = _Sweep(size=ctypes.sizeof(_Sweep))
-        views = self._system_views(fields, outputs, 1 if steps is None else _int64("steps", steps), part)
+        views = self._system_views(fields, outputs, steps, part)
         pointers = [ctypes.POINTER(_Field)() if view is None else ctypes.pointer(view.field) for view in views]
         array = ctypes.POINTER(_Field) * len(fields)
         sweep.fields, sweep.outputs = array(*pointers[:len(fields)]), array(*pointers[len(fields):])
         if scalars:
             sweep.scalars = (ctypes.c_double * len(scalars))(*scalars)
-        if box is not None:
-            sweep.offset, sweep.extent = self._triple("the box", box[0], 0), self._triple("the box", box[1], 1)
-            if 0 in tuple(sweep.extent):  # zeros mean all to C
-                raise ValueError("the box is empty")
-        place = self._part(part)
-        if place is not None:
-            sweep.part = ctypes.pointer(place)
-        if launches is not None:
-            sweep.first_launch, sweep.launch_count = (_int32("launches", number) for number in launches)
         sweep.stream = _choose_stream(stream, *(view for view in views if view is not None))
-        if steps is None:
-            self.library._check(self.library._c.spider_run(self._handle, sweep))
-        else:
-            self.library._check(self.library._c.spider_run_steps(self._handle, sweep, steps, None))
+        return sweep, views
 
     def _system_views(self, fields: Sequence[Any], outputs: Sequence[Any], steps: int, part: Any) -> list[_View | None]:
         """Of fields, then of outputs, which have the halo that they are read with."""
         info = self.info
+        once = steps <= 1 and info.launches == 1  # then of two buffers the first is only read, the second only written
         views: list[_View | None] = []
         for is_output, arrays in ((False, fields), (True, outputs)):
             for array, (name, storage), uses in zip(arrays, info.fields, info.uses):
                 if array is None and is_output:
                     views.append(None)
                     continue
-                # A first buffer of two is written by the next step, or by a second write into the other one.
-                only_read = uses & 8 and steps <= 1 and info.launches < 3
-                written = bool(uses & 2) and (is_output or not only_read)
+                written = bool(uses & FIELD_WRITTEN) and (is_output or not (once and uses & FIELD_TWO_BUFFERS))
                 views.append(_View.of(array, dataclasses.replace(info, storage=storage), written))
         shape = [1] * info.dimensions  # of fields with all axes
         for view, axes in zip(views, info.axes):
             for axis, n in enumerate(view.cells.shape):
                 if axes[3 - info.dimensions + axis]:
                     shape[axis] = n
-        for view, array, (name, _) in zip(views, [*fields, *outputs], [*info.fields, *info.fields]):
+        read = len(fields) if once else 2 * len(fields)
+        for view, array, (name, _) in zip(views[:read], [*fields, *outputs], [*info.fields, *info.fields]):
             if view is not None:
                 _require_halo(array, view.cells, self.halo_of_field(name, *shape, part=part), info)
         return views
@@ -590,6 +613,41 @@ class Kernel:
         return _int64s(what, [absent] * (3 - len(values)) + list(values))
 
 
+class SystemSweep:
+    """Sweeps of a system of equations over the same arrays, one after the other. `fields` and `outputs` are as in
+    Kernel.run_system. `once`: there will be one sweep."""
+
+    def __init__(self, kernel: Kernel, fields: Sequence[Any], outputs: Sequence[Any], scalars: Sequence[float], stream: Any = None,
+                 once: bool = False):
+        self.kernel, self._once = kernel, once
+        self._buffers = [list(fields), list(outputs)]
+        self._sweep, views = kernel._system_sweep(fields, outputs, scalars, 1 if once else 2, stream)
+        self._views = [views[:len(fields)], views[len(fields):]]
+
+    def run(self, steps: int = 1) -> None:
+        """So many time steps. `buffer` then says where the last one is."""
+        if self._once and steps != 1:
+            raise ValueError(f"{steps} steps of what is swept once")
+        library = self.kernel.library
+        library._check(library._c.spider_run_steps(self.kernel._handle, self._sweep, _int64("steps", steps), None))
+        if steps % 2 == 0:
+            return
+        for i, uses in enumerate(self.kernel.info.uses):
+            if uses & FIELD_RESULT_IN_OUTPUT:
+                for both in (self._buffers, self._views):
+                    both[0][i], both[1][i] = both[1][i], both[0][i]
+                self._sweep.fields[i] = ctypes.pointer(self._views[0][i].field)
+                self._sweep.outputs[i] = ctypes.pointer(self._views[1][i].field)
+
+    def buffer(self, field: int) -> Any:
+        """The array that holds a field now: of those given as fields, or as outputs."""
+        return self._buffers[0][field]
+
+    def _points(self, call: Any, points: Points, field: int, values: int) -> None:
+        """Adds to points of a field, or reads them. `values` is an address."""
+        self.kernel.library._check(call(points._memory, self._views[0][field].field, values, self._sweep.stream))
+
+
 class Points:
     """Cells of a kernel's fields of one shape, on the device that was current: sources and receivers. `cells` are indices, a
     tuple with one for each axis a cell, slowest first. Values are arrays with one number a cell, of `info.accumulate` whatever
@@ -601,7 +659,7 @@ class Points:
         self._storage, self._values = kernel.info.storage, kernel.info.accumulate
         if field is not None:
             self._storage = kernel.info.fields[kernel._field_index(field)][1]
-            self._values = "f64" if self._storage == "f64" else "f32"
+            self._values = values_of(self._storage)
         elif kernel.info.is_system:
             raise ValueError(f"{kernel.info.name} is a system of equations: name the field whose cells these are")
         self.cells = tuple(tuple(operator.index(index) for index in cell) for cell in cells)
@@ -635,14 +693,22 @@ class Points:
         self._access(self.kernel.library._c.spider_points_read, field, values, stream, adds=False)
         return values
 
+    def _view(self, array: Any, written: bool) -> _View:
+        return _View.of(array, dataclasses.replace(self.kernel.info, storage=self._storage), written)
+
     def _access(self, call: Any, field: Any, values: Any, stream: Any, adds: bool) -> None:
         info = self.kernel.info
-        cells = _View.of(field, dataclasses.replace(info, storage=self._storage), written=adds)
+        cells = self._view(field, adds)
         numbers = _View.of(values, dataclasses.replace(info, storage=self._values, dimensions=1), written=not adds)
         if numbers.cells.shape != (len(self),):
             raise ValueError(f"there are {len(self)} points, and {numbers.cells.shape[0]} values")
         status = call(self._memory, cells.field, numbers.cells.address, _choose_stream(stream, cells, numbers))
         self.kernel.library._check(status)
+
+
+def values_of(storage: str) -> str:
+    """The type of values of points of a field of a system."""
+    return "f64" if storage == "f64" else "f32"
 
 
 @dataclasses.dataclass

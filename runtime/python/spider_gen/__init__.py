@@ -14,7 +14,8 @@ from ._generator import SpecError, SpecWarning
 from ._picture import write as write_picture
 from ._points import Points
 from ._stencil import Stencil, stencil
+from ._system import System
 
-__all__ = ["CacheError", "CompileError", "NoBackend", "Points", "SpecError", "SpecWarning", "Stencil",
+__all__ = ["CacheError", "CompileError", "NoBackend", "Points", "SpecError", "SpecWarning", "Stencil", "System",
            "cache_folder", "stencil", "write_picture"]
 __version__ = "0.2.0"

@@ -65,6 +65,9 @@ def _save(arguments: argparse.Namespace, field: numpy.ndarray, storage: str, ste
 
 def _run(arguments: argparse.Namespace) -> int:
     heat = _stencil(arguments, backend=arguments.backend)
+    if not isinstance(heat, Stencil):
+        raise SystemExit(f"spider_gen: {heat.name} is a system of equations, and the command takes one field: write a program that "
+                         f"calls spider_gen.stencil({str(arguments.spec)!r}).iterate({{name: array, ...}}, steps)")
     storage = heat.info.storage
     field = _load(arguments.input, storage, arguments.convert)
     if field.ndim != heat.info.dimensions:

@@ -58,6 +58,10 @@ class Array:
         """A list of numbers, undefined, for the same library and device."""
         return Array(*2 * (numpy.empty(count, NUMBERS[storage]),))
 
+    def filled(self, numbers: numpy.ndarray) -> Array:
+        """The numbers where the array is."""
+        return Array(numbers, numbers)
+
     @property
     def device(self) -> Any:
         """The number of its device, if it is on one and says so."""
@@ -73,6 +77,14 @@ class Array:
     def permuted(self, axes: Sequence[int]) -> Array:
         """The same memory, with the axes in this order."""
         return type(self)(*2 * (self.view.transpose(axes),))
+
+    def spread(self, axes: Sequence[bool]) -> Array:
+        """The same memory with one cell along the axes that are not set, unless it has all."""
+        if len(self.shape) == len(axes):
+            return self
+        spread = type(self)(self.given, self.view[tuple(slice(None) if has else None for has in axes)])
+        spread.lent = self.lent
+        return spread
 
     def padded(self, halo: Halo) -> Array:
         """A dense copy with its halo, which the caller has checked to be there, and the interior of it."""
@@ -109,6 +121,12 @@ class _Cupy(Array):
 
         with self.here():
             return _Cupy(*2 * (cupy.empty(count, NUMBERS[storage]),))
+
+    def filled(self, numbers: numpy.ndarray) -> Array:
+        import cupy
+
+        with self.here():
+            return _Cupy(*2 * (cupy.asarray(numbers),))
 
     @property
     def device(self) -> Any:
@@ -171,6 +189,11 @@ class _Torch(_Tensor):
 
         kind = torch.float64 if storage == "f64" else torch.float32
         return _Torch(*2 * (torch.empty(count, dtype=kind, device=self.view.device),))
+
+    def filled(self, numbers: numpy.ndarray) -> Array:
+        import torch
+
+        return _Torch(*2 * (torch.from_numpy(numbers).to(self.view.device),))
 
     @property
     def device(self) -> Any:
@@ -250,7 +273,7 @@ class _OnDevice(Array):
         raise TypeError(f"no library here makes another array like this {type(self.given).__name__} on a device: install CuPy "
                         f"or PyTorch, or call the stencil with out=, which takes an array of the same kind")
 
-    new = numbers = copy = padded = _refuse
+    new = numbers = filled = copy = padded = _refuse
 
 
 class _Field(Array):
@@ -268,6 +291,9 @@ class _Field(Array):
 
     def new(self) -> Array:
         raise TypeError("pass out=: a field of the runtime does not say how to make another one")
+
+    def filled(self, numbers: numpy.ndarray) -> Array:
+        return self.new()
 
     def padded(self, halo: Halo) -> Array:
         return self.new()

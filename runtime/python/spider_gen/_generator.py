@@ -14,6 +14,7 @@ from typing import Any, Mapping, Sequence
 from . import _autograd, _cache, _package
 
 _MESSAGES = "messages.txt"
+_PLAN = "plan.json"  # of systems
 
 
 class SpecError(ValueError):
@@ -53,6 +54,12 @@ class Generated:
         """The generator's warnings, also where an earlier process generated the files."""
         said = (self.folder / _MESSAGES).read_text(encoding="utf-8")
         return re.findall(r"^.*?:\d+:\d+: warning: .*$", said, flags=re.MULTILINE)
+
+    @property
+    def is_system(self) -> bool:
+        """Does the spec have `stages`?"""
+        plan = self.folder / _PLAN
+        return plan.exists() and json.loads(plan.read_text(encoding="utf-8")).get("system", False)
 
 
 def from_file(path: str | os.PathLike, options: Sequence[str]) -> Spec:
@@ -137,6 +144,8 @@ def generate(spec: Spec) -> Generated:
 def _generate(spec: Spec, folder: pathlib.Path) -> None:
     said = run([*spec.options, "-o", str(folder)], spec)
     (folder / _MESSAGES).write_text(said.stderr, encoding="utf-8")
+    if b"stages" in spec.text:  # no other spec needs to be asked
+        (folder / _PLAN).write_text(explain(spec, as_json=True), encoding="utf-8")
 
 
 def explain(spec: Spec, as_json: bool = False) -> str:

@@ -9,7 +9,8 @@ from ._calls import MOST_LAUNCHES, REFUSED, in_python
 
 
 class Points:
-    """Cells of arrays of one shape. Made by Stencil.points."""
+    """Cells of arrays of one shape. Made by Stencil.points and System.points; those of a system serve for its fields of all
+    storages."""
 
     def __init__(self, stencil: Any, shape: Sequence[int], cells: Sequence[Sequence[int]]):
         self._stencil = stencil
@@ -43,11 +44,11 @@ class Points:
             return u
         array = _arrays.wrap(u, written=True)
         with array.here(stream):
-            kernel, points = self._of(array)
+            array, kernel, points, kind = self._of(array)
             _arrays.check_written(array, "u")
             if not array.on_device and not hasattr(values, "data_ptr"):
                 _autograd.refuse(values, "values")
-                values = spider._bits(values, kernel.info.accumulate, "a point")
+                values = spider._bits(values, kind, "a point")
             numbers = _arrays.readable(_arrays.wrap(values, "values"), [(0, 0)], kernel.info)
             if self._has_cells(points, numbers):
                 in_python(points.add, array.view, numbers.view, array.stream() if stream is None else stream)
@@ -65,9 +66,9 @@ class Points:
             return out
         array = _arrays.wrap(u)
         with array.here(stream):
-            kernel, points = self._of(array)
+            array, kernel, points, kind = self._of(array)
             dense = _arrays.readable(array, [(0, 0)] * len(array.shape), kernel.info)
-            numbers = (array.numbers(len(self), kernel.info.accumulate) if out is None else
+            numbers = (array.numbers(len(self), kind) if out is None else
                        _arrays.wrap(out, "out", written=True))
             _arrays.check_written(numbers, "out")
             if self._has_cells(points, numbers):
@@ -110,17 +111,51 @@ class Points:
             return
         if len(self._accesses) >= MOST_LAUNCHES:
             self._accesses.clear()
-        self._accesses[call, places[0][1], places[1][1]] = points, points.kernel._view(array.view).field
+        self._accesses[call, places[0][1], places[1][1]] = points, points._view(array.view, False).field
 
-    def _of(self, array: _arrays.Array) -> tuple[Any, Any]:
-        """The kernel and the points where the array is; None for the points of empty arrays. Those of the host are computed
-        there."""
+    def _of(self, array: _arrays.Array) -> tuple[_arrays.Array, Any, Any, str]:
+        """The array with all axes, the kernel and the points where it is, and the values' type; no points for empty arrays. Those
+        of the host are computed there."""
         toolchain = _compilers.cuda(array.device) if array.on_device else _compilers.host()
         kernel = self._stencil._kernel_to_run(toolchain)[1]
-        _arrays.check_type(array, kernel.info, "u")
-        if array.empty and array.shape == self._shape:
-            return kernel, None
-        place = toolchain, array.device
-        if place not in self._by_place:
-            self._by_place[place] = in_python(kernel.points, self._shape, self._cells)
-        return kernel, self._by_place[place]
+        info, name, kind = kernel.info, None, kernel.info.accumulate
+        nothing = array.empty and array.shape == self._shape
+        if info.is_system:
+            field = _field_like(info, array)
+            name, kind = info.fields[field][0], spider.values_of(info.fields[field][1])
+            array = array.spread(info.axes[field][3 - info.dimensions:])
+        else:
+            _arrays.check_type(array, info, "u")
+        return array, kernel, None if nothing else self.of_kernel(kernel, name, (toolchain, array.device)), kind
+
+    def of_kernel(self, kernel: Any, name: str | None, place: Any) -> Any:
+        """The runtime's points of a kernel, of a system those of one of its fields, remembered by the place."""
+        key = place, name
+        if key not in self._by_place:
+            shape, cells = self._shape, self._cells
+            if name is not None:
+                spread = kernel.spread_to_axes
+                shape, cells = spread(name, shape, 1), [spread(name, cell, 0) for cell in cells]
+            self._by_place[key] = in_python(kernel.points, shape, cells, name)
+        return self._by_place[key]
+
+    def check_shape(self, shape: Sequence[int], what: str) -> None:
+        """ValueError where the points are of arrays of another shape."""
+        if tuple(shape) != self._shape:
+            raise ValueError(f"the points are of arrays of shape {self._shape}, and {what} has the shape {tuple(shape)}")
+
+
+def _field_like(info: Any, array: _arrays.Array) -> int:
+    """The place of a field of a system that the array may be."""
+    found = {}
+    for i, (_, storage) in enumerate(info.fields):
+        if array.typestr in spider._TYPES[storage] and len(array.shape) == sum(info.axes[i]):
+            found.setdefault(storage, i)
+    if len(found) > 1:
+        raise TypeError(f"{info.name} has fields of {' and of '.join(found)}, and u is {array.typestr}, which may be either: pass "
+                        f"an array of float16, or of ml_dtypes.bfloat16")
+    if not found:
+        storages = " or ".join(dict.fromkeys(storage for _, storage in info.fields))
+        raise TypeError(f"{info.name} takes {storages} in {info.dimensions} dimensions, and u is "
+                        f"{getattr(array.given, 'dtype', array.typestr)} in {len(array.shape)}")
+    return next(iter(found.values()))

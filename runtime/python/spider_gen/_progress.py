@@ -6,8 +6,11 @@ import sys
 import time
 from typing import Any, Callable
 
+from . import spider
+
 _WIDTH = 30
 _SECONDS_BETWEEN = 0.1
+_SECONDS_PER_REPORT = 0.2
 
 
 class Bar:
@@ -54,3 +57,22 @@ def make(progress: bool | Callable[[int, int], None], name: str) -> Callable[[in
     if progress is True:
         return Bar(name)
     return progress or None
+
+
+def in_chunks(kernel: Any, steps: int, report: Any, run: Callable[[int], None], synchronize: Callable[[], None]) -> None:
+    """Runs so many steps, with reports between."""
+    steps = spider._int64("steps", steps)
+    if report is None or steps <= 0:
+        return run(steps)
+    done, chunk = 0, kernel.info.steps
+    report(0, steps)
+    while done < steps:
+        now = min(chunk, steps - done)
+        begin = time.monotonic()
+        run(now)
+        synchronize()
+        seconds = time.monotonic() - begin
+        done += now
+        report(done, steps)
+        if seconds < _SECONDS_PER_REPORT:
+            chunk = min(2 * chunk, kernel.info.steps * (1 << 20))

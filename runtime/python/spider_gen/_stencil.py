@@ -6,16 +6,13 @@ import dataclasses
 import functools
 import os
 import sys
-import threading
-import time
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
-from . import _arrays, _autograd, _compilers, _generator, _places, _progress, _thin, _transfers, spider
+from . import _arrays, _autograd, _compilers, _generator, _made, _places, _progress, _thin, _transfers, spider
 from ._calls import MOST_LAUNCHES, REFUSED, in_python
-from ._points import Points
+from ._system import System
 
-_SECONDS_PER_REPORT = 0.2
 _OWN_WORDS = ("out", "stream", "steps", "progress")
 
 
@@ -30,8 +27,8 @@ def stencil(
     backend: str = "auto",
     options: Sequence[str] = (),
     **parameters: float | str,
-) -> Stencil:
-    """A stencil that arrays can be passed to.
+) -> Stencil | System:
+    """A stencil that arrays can be passed to; of a spec with `stages` a System, which takes its fields by name.
 
     spec: path of a YAML file, or a mapping of the same keys. Or none of them, and
     weights: an array of 1 to 3 axes (z, y, x): out[p] = sum of weights[q] * in[p + q - size // 2]; with it
@@ -51,7 +48,8 @@ def stencil(
     if backend not in ("auto", "cuda", "host"):
         raise ValueError(f'backend is "auto", "cuda" or "host", not {backend!r}')
     all_options = [*_generator.parameter_options(parameters), *map(str, options)]
-    made = Stencil(_spec_of(spec, weights, keys, all_options), backend)
+    read = _spec_of(spec, weights, keys, all_options)
+    made = (System if _generator.generate(read).is_system else Stencil)(read, backend)
     for text in made._generated.warnings:
         warnings.warn(text, _generator.SpecWarning, stacklevel=2)
     return made
@@ -67,54 +65,15 @@ def _spec_of(spec: Any, weights: Any, keys: Mapping[str, Any], options: Sequence
     return _generator.from_file(spec, options)
 
 
-class Stencil:
+class Stencil(_made.Made):
     """A stencil: call it with an array. Made by spider_gen.stencil. It can be pickled: where it is loaded it is made again from
     the spec's text, through the cache. A copy is the stencil itself, which nothing changes."""
 
     def __init__(self, spec: _generator.Spec, backend: str):
-        self._spec = spec
-        self._backend = backend
-        self._generated = _generator.generate(spec)
-        self._kernels: dict[_compilers.Toolchain, tuple[Any, Any]] = {}  # library and kernel
+        super().__init__(spec, backend)
         self._launches: dict[Any, Any] = {}  # by the names and layouts of what a sweep is given
         self._by_axes: dict[Any, _thin.Transposed | None] = {}  # for arrays of few columns
         self._reads_halos = False  # of any sweep so far
-        self._loading = threading.Lock()
-
-    def __repr__(self) -> str:
-        return f"<spider_gen stencil {self.name}>"
-
-    def __reduce__(self) -> Any:
-        return Stencil, (self._spec, self._backend)
-
-    def __copy__(self) -> Stencil:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Stencil:
-        return self
-
-    @property
-    def name(self) -> str:
-        return self._generated.name
-
-    @property
-    def source(self) -> str:
-        """The generated CUDA source file."""
-        return self._generated.source.read_text(encoding="utf-8")
-
-    def explain(self) -> str:
-        """The plan: what computes, what bounds it, a drawing of its matrices."""
-        return _generator.explain(self._spec)
-
-    @property
-    def info(self) -> spider.Info:
-        """Storage, dimensions, reach, steps of a sweep; compiles the kernel for what arrays of the host run on."""
-        return self._kernel(_compilers.choose(self._backend))[1].info
-
-    def compile(self) -> Stencil:
-        """Compiles now for what arrays of the host run on, instead of at the first array. Returns itself."""
-        self._kernel(_compilers.choose(self._backend))
-        return self
 
     def halo(self, *shape: int) -> tuple[tuple[int, int], ...]:
         """How many cells before and after an array of this shape are read, axis by axis: 0 but at `halo` faces."""
@@ -359,41 +318,6 @@ class Stencil:
         target.view[...] = last.view
         return target.given
 
-    def points(self, shape: Sequence[int], cells: Sequence[Sequence[int]]) -> Points:
-        """Cells of arrays of this shape, an index for each axis: sources and receivers.
-
-            source, line = wave.points(u.shape, [(60, 60, 20)]), wave.points(u.shape, [(60, y, 2) for y in range(120)])
-            for step in range(steps):
-                wave(u, out=u_old, u_old=u_old, c2dt2=c2dt2)
-                u, u_old = u_old, u
-                source.add(u, signal[step])
-                line.read(u, out=trace[step])
-        """
-        return Points(self, shape, cells)
-
-    def _kernel_for(self, array: _arrays.Array) -> tuple[Any, Any]:
-        return self._kernel_to_run(self._toolchain_for(array))
-
-    def _toolchain_for(self, array: _arrays.Array) -> _compilers.Toolchain:
-        if not array.on_device:
-            return _compilers.choose(self._backend)
-        if self._backend == "host":
-            raise TypeError(f"{self.name} was made with backend=\"host\", and the array is on a device")
-        return _compilers.cuda(array.device)
-
-    def _kernel_to_run(self, toolchain: _compilers.Toolchain) -> tuple[Any, Any]:
-        if toolchain.backend == "cuda":
-            _compilers.use_cuda()
-        return self._kernel(toolchain)
-
-    def _kernel(self, toolchain: _compilers.Toolchain) -> tuple[Any, Any]:
-        found = self._kernels.get(toolchain)
-        if found is None:
-            with self._loading:
-                library = spider.load(_compilers.compile_kernel(self._generated, toolchain))
-                found = self._kernels.setdefault(toolchain, (library, library.kernel(self.name)))
-        return found
-
     @staticmethod
     def _check_pair(source: _arrays.Array, target: _arrays.Array, kernel: Any) -> None:
         _arrays.check_type(target, kernel.info, "out")
@@ -440,7 +364,7 @@ class Stencil:
             else:
                 turns[:] = turns[place:] + turns[:place]  # the input one step back is the last of the turn
 
-        _chunks(kernel, steps, report, run, library.synchronize if uploads else source.synchronize)
+        _progress.in_chunks(kernel, steps, report, run, library.synchronize if uploads else source.synchronize)
         results = []
         for turn in (turns[0], turns[2]) if further.previous else (turns[0],):
             result = source.new() if target is None or results else target
@@ -556,27 +480,8 @@ def _steps(kernel: Any, pair: tuple[Any, Any], steps: int, stream: Any, report: 
         if in_python(kernel.iterate, *turns, now, stream) is turns[1]:
             turns.reverse()
 
-    _chunks(kernel, steps, report, run, synchronize)
+    _progress.in_chunks(kernel, steps, report, run, synchronize)
     return turns[0]
-
-
-def _chunks(kernel: Any, steps: int, report: Any, run: Callable[[int], None], synchronize: Callable[[], None]) -> None:
-    """Runs so many steps, with reports between."""
-    steps = spider._int64("steps", steps)
-    if report is None or steps <= 0:
-        return run(steps)
-    done, chunk = 0, kernel.info.steps
-    report(0, steps)
-    while done < steps:
-        now = min(chunk, steps - done)
-        begin = time.monotonic()
-        run(now)
-        synchronize()
-        seconds = time.monotonic() - begin
-        done += now
-        report(done, steps)
-        if seconds < _SECONDS_PER_REPORT:
-            chunk = min(2 * chunk, kernel.info.steps * (1 << 20))
 
 
 assert sys.version_info >= (3, 9)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-from typing import Any
+from typing import Any, Sequence
 
 import numpy
 
 from . import _arrays, spider
+from ._calls import in_python
 
 
 def to_field(field: Any, array: _arrays.Array, halo: _arrays.Halo) -> None:
@@ -18,16 +19,30 @@ def to_field(field: Any, array: _arrays.Array, halo: _arrays.Halo) -> None:
 
 def further_field(library: Any, kernel: Any, array: _arrays.Array, storage: str) -> Any:
     """Memory of the runtime with what an update reads of the array."""
-
-    class Further:
-        info = dataclasses.replace(kernel.info, storage=storage)
-        halo = kernel.halo_of_fields
-
-    halo = Further.halo(*array.shape)
+    halo = kernel.halo_of_fields(*array.shape)
     _arrays.require_halo(array, halo, kernel.info)
-    field = spider.Field(library, Further, array.shape)
+    return uploaded(library, kernel.info, array, storage, halo)
+
+
+def uploaded(library: Any, info: spider.Info, array: _arrays.Array, storage: str, halo: _arrays.Halo) -> Any:
+    """Memory of the runtime with the array and its halo, which the caller has checked to be there."""
+    field = room(library, info, array.shape, storage, halo)
     to_field(field, array, halo)
     return field
+
+
+def room(library: Any, info: spider.Info, shape: Sequence[int], storage: str, halo: _arrays.Halo) -> Any:
+    """Memory of the runtime for an array of any storage and its halo."""
+
+    class Like:
+        """What spider.Field asks of a kernel."""
+
+        @staticmethod
+        def halo(*_: int) -> _arrays.Halo:
+            return halo
+
+    Like.info = dataclasses.replace(info, storage=storage)
+    return in_python(spider.Field, library, Like, shape)
 
 
 def from_field(field: Any, array: _arrays.Array) -> None:

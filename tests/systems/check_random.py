@@ -1,0 +1,175 @@
+"""Random systems of equations through the Python package against the reference in double precision, on the host:
+
+    check_random.py [--count N] [--seed FIRST] [--backend host|cuda]
+
+Each is swept once and iterated three times, with arrays that lie in different ways, and on the host launch by launch in boxes,
+which has to give the same bits."""
+
+import argparse
+import concurrent.futures
+import itertools
+import os
+import pathlib
+import sys
+import tempfile
+
+import numpy
+import yaml
+
+import random_system
+import reference
+import spider_gen
+from spider_gen import spider
+
+EXTENTS = {1: ((501,), (3,)), 2: ((37, 143), (5, 4), (1, 30)), 3: ((7, 9, 45), (3, 2, 5))}
+TYPES = {"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64, "bf16": numpy.uint16}
+
+
+def encoded(values, storage):
+    """Numbers that the storage has, as the array that a caller passes; of bf16 the bits."""
+    if storage != "bf16":
+        return values.astype(TYPES[storage])
+    return (values.astype(numpy.float32).view(numpy.uint32) >> 16).astype(numpy.uint16)
+
+
+def decoded(array, storage):
+    if storage != "bf16":
+        return array.astype(float)
+    return (array.astype(numpy.uint32) << 16).view(numpy.float32).astype(float)
+
+
+class Case:
+    """A system, its fields, the scalars."""
+
+    def __init__(self, seed, backend, folder):
+        self.seed, self.text = seed, random_system.make(seed)
+        self.system = reference.read(self.text)
+        self.made = self._make(backend, pathlib.Path(folder))
+        self.rng = numpy.random.default_rng(seed)
+        extents = EXTENTS[self.system.dimensions]
+        self.extent = extents[self.rng.integers(len(extents))]
+        self.scalars = {name: float(self.rng.uniform(-1, 1)) for name in self.system.scalars}
+        self.halos = self.made.halo(*self.extent)
+        self.cells, self.arrays = {}, {}
+        for i, (name, field) in enumerate(self.system.fields.items()):
+            self._make_field(i, name, field)
+
+    def _make(self, backend, folder):
+        if self.seed % 2:
+            return spider_gen.stencil(yaml.load(self.text, yaml.BaseLoader), backend=backend)
+        path = folder / f"{self.system.name}.yaml"
+        path.write_text(self.text, encoding="utf-8")
+        return spider_gen.stencil(path, backend=backend)
+
+    def _make_field(self, i, name, field):
+        own = [n for n, has in zip(self.extent, field.axes) if has]
+        halo = self.halos[name]
+        shape = [low + n + high for n, (low, high) in zip(own, halo)]
+        values = reference.stored(self.rng.uniform(-1, 1, shape), field.storage)
+        around = iter(halo)
+        wide = [next(around) if has else (0, 0) for has in field.axes]
+        spread = iter(shape)
+        self.cells[name] = reference.Cells.of(values.reshape([next(spread) if has else 1 for has in field.axes]), wide)
+        array = encoded(values, field.storage)
+        if (self.seed + i) % 3 == 0:  # a part of something larger
+            array = numpy.pad(array, 3)[tuple(slice(3, 3 + n) for n in shape)]
+        elif (self.seed + i) % 3 == 1 and len(shape) > 1:  # every second row
+            whole = numpy.zeros((2 * shape[0], *shape[1:]), array.dtype)
+            whole[::2] = array
+            array = whole[::2]
+        self.arrays[name] = array[tuple(slice(low, low + n) for n, (low, _) in zip(own, halo))]
+
+    def compare(self, found, expected, what):
+        """What is wrong with the fields that are written."""
+        problems = []
+        if set(found) != set(self.system.written):
+            problems.append(f"seed {self.seed}, {what}: the result has {', '.join(found)}, not {', '.join(self.system.written)}")
+        for name, array in found.items():
+            cells, storage = expected[name], self.system.fields[name].storage
+            off = numpy.abs(decoded(array, storage).reshape(cells.extent) - cells.interior)
+            beyond = ~(off <= cells.interior_errors)
+            if beyond.any():
+                place = tuple(int(i) for i in numpy.argwhere(beyond)[0])
+                problems.append(f"seed {self.seed}, {what}: {name} has {beyond.sum()} of {beyond.size} values beyond the bound, "
+                                f"the first at {place}: off by {off[place]:.3g}, bound {cells.interior_errors[place]:.3g}")
+        return problems
+
+    def check(self):
+        before = {name: array.copy() for name, array in self.arrays.items()}
+        once = reference.sweep(self.system, self.cells, self.scalars)
+        first = self.made(self.arrays, **self.scalars)
+        problems = self.compare(first, once, "a sweep")
+        last = once
+        for _ in range(2):
+            last = reference.sweep(self.system, last, self.scalars)
+        problems += self.compare(self.made.iterate(self.arrays, 3, **self.scalars), last, "3 steps")
+        for name, array in self.arrays.items():
+            if not numpy.array_equal(array, before[name]):
+                problems.append(f"seed {self.seed}: {name} has changed")
+        if self.made.info.on_host:
+            problems += self.check_boxes(first)
+        return problems
+
+    def check_boxes(self, whole):
+        """Launch by launch, each in boxes."""
+        kernel = self.made._kernel(spider_gen._compilers.choose("host"))[1]
+        fields = [self.padded_copy(name) for name in self.system.fields]
+        outputs = [self.padded_copy(name) if use & spider.FIELD_TWO_BUFFERS else None
+                   for name, use in zip(self.system.fields, kernel.info.uses)]
+        scalars = [self.scalars[name] for name in kernel.info.scalars]
+        for launch in range(kernel.info.launches):
+            for box in self.boxes():
+                kernel.run_system(fields, outputs, scalars, box=box, launches=(launch, 1))
+        problems = []
+        for i, name in enumerate(self.system.fields):
+            if name in whole:
+                found = (outputs if kernel.info.uses[i] & spider.FIELD_RESULT_IN_OUTPUT else fields)[i]
+                if found.tobytes() != whole[name].tobytes():
+                    problems.append(f"seed {self.seed}: boxes give other bits of {name}")
+        return problems
+
+    def padded_copy(self, name):
+        array = self.arrays[name]
+        around = spider_gen._arrays.extended(array, self.halos[name]).copy()
+        inner = around[tuple(slice(low, low + n) for n, (low, _) in zip(array.shape, self.halos[name]))]
+        return inner[tuple(slice(None) if has else None for has in self.system.fields[name].axes)]
+
+    def boxes(self):
+        """Boxes that make up the whole, in another order."""
+        along = []
+        for n in self.extent:
+            cut = int(self.rng.integers(0, n + 1))
+            along.append([(begin, end - begin) for begin, end in ((0, cut), (cut, n)) if end > begin])
+        boxes = [tuple(zip(*box)) for box in itertools.product(*along)]
+        self.rng.shuffle(boxes)
+        return boxes
+
+
+def check(seed, backend, folder):
+    """What is wrong; None where the generator has no plan for this system."""
+    try:
+        return Case(seed, backend, folder).check()
+    except spider_gen.SpecError as error:
+        return None, str(error)
+    except Exception as error:
+        return [f"seed {seed}: {type(error).__name__}: {error}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1, help="the first")
+    parser.add_argument("--backend", choices=("host", "cuda"), default="host")
+    arguments = parser.parse_args()
+    seeds = range(arguments.seed, arguments.seed + arguments.count)
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        found = list(pool.map(lambda seed: check(seed, arguments.backend, folder), seeds))
+    refused = [one[1] for one in found if isinstance(one, tuple)]
+    problems = [problem for one in found if isinstance(one, list) for problem in one]
+    print(*refused, *problems, sep="\n", end="\n" if refused or problems else "")
+    print(f"{len(seeds)} systems from seed {seeds.start}: {len(refused)} refused, {len(problems)} problems")
+    return 1 if problems or 10 * len(refused) > len(seeds) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -8,11 +8,13 @@ import pickle
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import numpy as np
 
 import spider_gen
 import spider_gen.__main__
+from spider_gen import _system
 
 DIFFERENCES = {"dxp": {"shape": "derivative", "order": {"x": 1}, "at": {"x": "1/2"}},
                "dxm": {"shape": "derivative", "order": {"x": 1}, "at": {"x": "-1/2"}},
@@ -343,6 +345,40 @@ class Refusals(unittest.TestCase):
             words = "heat is a system of equations, and the command takes one field: write a program"
             with self.assertRaisesRegex(SystemExit, words):
                 spider_gen.__main__.main(["run", str(path), str(path.with_suffix(".npy")), "-o", str(path.with_suffix(".out"))])
+
+
+class Uploads(unittest.TestCase):
+    """What arrays of the host go through for a device: memory of the runtime, here the host's."""
+
+    def check(self, system, state, **keywords):
+        wanted = system.iterate(copy.deepcopy(state) if "in_place" in keywords else state, 3, **keywords)
+        with unittest.mock.patch.object(_system, "_WhereTheyAre", _system._OnDeviceOfRuntime):
+            got = system.iterate(state, 3, **keywords)
+        for mine, other in zip(got, wanted) if isinstance(got, tuple) else [(got, wanted)]:
+            self.assertEqual(list(mine), list(other))
+            for name, array in mine.items():
+                np.testing.assert_array_equal(array, other[name])
+        return got
+
+    def test_steps(self):
+        state = heat_state()
+        state["hx"] = state["hx"][::-1]
+        cells = {"inject": {"u": ([(2, 3), (4, 4)], np.ones((3, 2))), "sum": ([(0, 0)], [0.1, 0.2, 0.3])},
+                 "record": {"u": [(2, 3)], "sum": [(0, 0), (1, 1)], "hx": [(5,)], "c": []}}
+        self.check(make(HEAT), state, **cells)
+        mine = copy.deepcopy(state)
+        self.assertIs(self.check(make(HEAT), mine, in_place=True)["u"], mine["u"])
+
+    def test_one_sweep(self):
+        heat, state = make(HEAT), heat_state()
+        wanted = heat(state)
+        with unittest.mock.patch.object(_system, "_WhereTheyAre", _system._OnDeviceOfRuntime):
+            np.testing.assert_array_equal(heat(state)["u"], wanted["u"])
+
+    def test_halos(self):
+        waves = make(WAVES, boundary={"y": "halo", "x": {"constant": 0}})
+        padded = waves_state(shape=(SHAPE[0] + 2, SHAPE[1]))
+        self.check(waves, {name: array[1:-1] for name, array in padded.items()}, dt=0.25)
 
 
 @unittest.skipUnless(importlib.util.find_spec("torch"), "there is no PyTorch")

@@ -306,6 +306,8 @@ class Kernel:
             if raw.launch_count else (),
         )
 
+        self._info_by_storage = {storage: dataclasses.replace(self.info, storage=storage) for storage in _TYPES}
+
     def __repr__(self) -> str:
         return f"<spider kernel {self.info.name}: {self.info.dimensions}D, {self.info.storage}>"
 
@@ -488,7 +490,7 @@ class Kernel:
                     views.append(None)
                     continue
                 written = bool(uses & FIELD_WRITTEN) and (is_output or not (once and uses & FIELD_TWO_BUFFERS))
-                views.append(_View.of(array, dataclasses.replace(info, storage=storage), written))
+                views.append(_View.of(array, self._info_by_storage[storage], written))
         shape = [1] * info.dimensions  # of fields with all axes
         for view, axes in zip(views, info.axes):
             for axis, n in enumerate(view.cells.shape):
@@ -694,7 +696,7 @@ class Points:
         return values
 
     def _view(self, array: Any, written: bool) -> _View:
-        return _View.of(array, dataclasses.replace(self.kernel.info, storage=self._storage), written)
+        return _View.of(array, self.kernel._info_by_storage[self._storage], written)
 
     def _access(self, call: Any, field: Any, values: Any, stream: Any, adds: bool) -> None:
         info = self.kernel.info

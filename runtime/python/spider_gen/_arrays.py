@@ -454,12 +454,16 @@ def _from_buffer(array: Any, what: str) -> Array:
 
 def check_type(array: Array, info: Any, what: str, storage: str | None = None) -> None:
     """TypeError, with what would be right, where the elements are not the kernel's; ValueError of the dimensions."""
-    storage = storage or info.storage
+    check_elements(array, info, what, storage or info.storage)
+    if len(array.shape) != info.dimensions:
+        raise ValueError(f"{info.name} has {info.dimensions} dimensions, and {what} has {len(array.shape)}")
+
+
+def check_elements(array: Array, info: Any, what: str, storage: str) -> None:
+    """TypeError, with what would be right, where the elements are of another type."""
     if array.typestr not in spider._TYPES[storage]:
         given = getattr(array.given, "dtype", array.typestr)
         raise TypeError(f"{info.name} takes {storage}, and {what} is {given}: {array.cast(what, storage)}")
-    if len(array.shape) != info.dimensions:
-        raise ValueError(f"{info.name} has {info.dimensions} dimensions, and {what} has {len(array.shape)}")
 
 
 def check_written(array: Array, what: str) -> None:

@@ -207,7 +207,7 @@ def _check_shapes(info: spider.Info, names: Sequence[str], arrays: Sequence[_arr
         if len(array.shape) not in (len(own), len(letters)) or any(shape.get(letter, 1) != 1 for letter in letters if letter not in own):
             raise ValueError(f"{name} has the axes {', '.join(own)} in {info.name}, and the array has the shape "
                              f"{array.shape}")
-        _arrays.check_type(array, dataclasses.replace(info, dimensions=len(array.shape)), name, storage)
+        _arrays.check_elements(array, info, name, storage)
         for letter in own:
             teller = tellers.setdefault(letter, name)
             if extents.setdefault(letter, shape[letter]) != shape[letter]:

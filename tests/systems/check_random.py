@@ -1,9 +1,9 @@
 """Random systems of equations through the Python package against the reference in double precision, on the host:
 
-    check_random.py [--count N] [--seed FIRST] [--backend host|cuda]
+    check_random.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY]
 
 Each is swept once and iterated three times, with arrays that lie in different ways, and on the host launch by launch in boxes,
-which has to give the same bits."""
+which has to give the same bits. With the library of the emulator, libspider_emulator.a, kernels for GPUs run emulated."""
 
 import argparse
 import concurrent.futures
@@ -21,6 +21,7 @@ import reference
 import spider_gen
 from spider_gen import spider
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXTENTS = {1: ((501,), (3,)), 2: ((37, 143), (5, 4), (1, 30)), 3: ((7, 9, 45), (3, 2, 5))}
 TYPES = {"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64, "bf16": numpy.uint16}
 
@@ -145,6 +146,17 @@ class Case:
         return boxes
 
 
+def emulate(library):
+    """Has the package compile kernels for the emulator where it would for the host."""
+    host = spider_gen._compilers.host()
+    folders = [f"-I{ROOT / 'runtime' / folder}" for folder in ("include", "device", "emulator")]
+    links = ("-Wl,--whole-archive", str(library.resolve()), "-Wl,--no-whole-archive", "-lboost_context", "-pthread")
+    toolchain = spider_gen._compilers.Toolchain(
+        "emulated", host.compiler, ("-std=c++20", "-O1", "-fPIC", "-fvisibility=hidden", *folders), links, (), ("-x", "c++"),
+        f"the emulator of {library.stat().st_mtime_ns}")
+    spider_gen._compilers.host = lambda: toolchain
+
+
 def check(seed, backend, folder):
     """What is wrong; None where the generator has no plan for this system."""
     try:
@@ -160,7 +172,10 @@ def main():
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="the first")
     parser.add_argument("--backend", choices=("host", "cuda"), default="host")
+    parser.add_argument("--emulator", type=pathlib.Path, metavar="LIBRARY")
     arguments = parser.parse_args()
+    if arguments.emulator:
+        emulate(arguments.emulator)
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         found = list(pool.map(lambda seed: check(seed, arguments.backend, folder), seeds))

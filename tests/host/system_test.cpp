@@ -37,7 +37,7 @@ constexpr spider::SystemField fields[] = {field, field, field, field};
 struct Sweep0 {
   using Number = float;
   static constexpr const auto& fields = waves::fields;
-  static constexpr int dimensions = 2, columns = 4;
+  [[maybe_unused]] static constexpr int dimensions = 2, columns = 4;
   static constexpr int row_count = 4, written_count = 2;
   static constexpr spider::ReadRow rows[row_count] = {
       {0, 0, 0, 0, 1}, {0, 0, 1, 0, 0}, {1, 0, 0, 0, 0}, {2, 0, 0, 0, 0}};
@@ -55,7 +55,7 @@ struct Sweep0 {
 struct Sweep1 {
   using Number = float;
   static constexpr const auto& fields = waves::fields;
-  static constexpr int dimensions = 2, columns = 4;
+  [[maybe_unused]] static constexpr int dimensions = 2, columns = 4;
   static constexpr int row_count = 5, written_count = 1;
   static constexpr spider::ReadRow rows[row_count] = {
       {0, 0, 0, 0, 0}, {1, 0, 0, -1, 0}, {2, 0, -1, 0, 0}, {2, 0, 0, 0, 0}, {3, 0, 0, 0, 0}};
@@ -122,7 +122,7 @@ struct Mix {
   struct First {
     using Number = Mix::Number;
     static constexpr const auto& fields = Mix::fields;
-    static constexpr int dimensions = 3, columns = 4;
+    [[maybe_unused]] static constexpr int dimensions = 3, columns = 4;
     static constexpr int row_count = 10, written_count = 2;
     static constexpr spider::ReadRow rows[row_count] = {
         {0, -1, 0, 0, 0}, {0, 0, -2, 0, 0}, {0, 0, 0, -2, 3}, {0, 0, 1, 1, 2}, {0, 2, 0, -1, 0},
@@ -149,7 +149,7 @@ struct Mix {
   struct Second {
     using Number = Mix::Number;
     static constexpr const auto& fields = Mix::fields;
-    static constexpr int dimensions = 3, columns = 4;
+    [[maybe_unused]] static constexpr int dimensions = 3, columns = 4;
     static constexpr int row_count = 4, written_count = 1;
     static constexpr spider::ReadRow rows[row_count] = {
         {0, 0, 0, 0, 1}, {1, 0, 0, 0, 0}, {4, -2, 0, 0, 0}, {4, 0, 0, -3, 2}};
@@ -157,8 +157,8 @@ struct Mix {
     template <class P>
     SPIDER_DEVICE static void compute(const P& p, Number* results) {
       namespace d = spider::device;
-      const Number beyond = p.template bounded<4, 0, 0, -3>(p.template read<3, -3>());
-      const Number w = d::add(d::add(beyond, p.template read<3, 2>()), p.template read<2, 0>());
+      const Number beyond = p.template bounded<1, 0, -1, 2>(p.template read<3, 2>());
+      const Number w = d::add(d::add(p.template read<3, -3>(), beyond), p.template read<2, 0>());
       results[0] = d::multiply_add(Number{0.5}, d::add(p.template read<1, 0>(), w),
                                    d::subtract(p.template read<0, 1>(), p.template read<0, 0>()));
     }
@@ -379,7 +379,7 @@ constexpr spider::SystemField fields[] = {
 struct Sweep0 {
   using Number = float;
   static constexpr const auto& fields = ring::fields;
-  static constexpr int dimensions = 1, columns = 4;
+  [[maybe_unused]] static constexpr int dimensions = 1, columns = 4;
   static constexpr int row_count = 2, written_count = 1;
   static constexpr spider::ReadRow rows[row_count] = {{0, 0, 0, -2, 1}, {1, 0, 0, 0, 0}};
   static constexpr spider::WrittenField written[written_count] = {{0, true}};

@@ -185,7 +185,8 @@ struct Point {
     for (int axis = 2; axis >= 0; --axis) {
       const auto at = place[static_cast<std::size_t>(axis)] + offset[axis];
       if (offset[axis] == 0 || (at >= 0 && at < extents[static_cast<std::size_t>(axis)])) continue;
-      return static_cast<Number>(System::fields[field].faces[axis][at < 0 ? 0 : 1].value);
+      const Face& face = System::fields[field].faces[axis][at < 0 ? 0 : 1];
+      if (face.rule == FaceRule::constant) return static_cast<Number>(face.value);
     }
     return value;
   }

@@ -13,6 +13,11 @@
 #include <cstdint>
 #include <type_traits>
 
+#if defined(__clang__)
+// Loops that it makes no vectors of are slower, and right.
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
+
 // Tells the compiler that no round of the next loop reads what another one writes.
 #if defined(__clang__)
 #define SPIDER_ROUNDS_APART _Pragma("clang loop vectorize(assume_safety)")
@@ -83,8 +88,8 @@ struct RowValues {
   }
 };
 
-/// A point of a row.
-template <class System>
+/// A point of a row. Where it is not `at_faces`, all points that bounded() asks for are inside.
+template <class System, bool at_faces>
 struct SystemPoint {
   using Number = typename System::Number;
   const RowValues<System>& row;
@@ -122,7 +127,8 @@ struct SystemPoint {
   template <int field, int axis, int offset>
   Number bounded_along(Number value, std::int64_t place) const {
     constexpr Face face = System::fields[field].faces[axis][offset < 0 ? 0 : 1];
-    if constexpr (offset == 0 || face.rule != FaceRule::constant || !System::fields[field].axes[axis]) {
+    if constexpr (!at_faces || offset == 0 || face.rule != FaceRule::constant ||
+                  !System::fields[field].axes[axis]) {
       return value;
     } else {
       const auto at = static_cast<std::int32_t>(place + offset);
@@ -133,20 +139,83 @@ struct SystemPoint {
   }
 };
 
-/// A generated file's loop over a row.
+/// How far from its point a sweep asks bounded(), along z, y, x.
+struct BoundedReach {
+  std::int64_t low[3] = {}, high[3] = {};
+};
+
+/// A point that only notes this.
+template <class System>
+struct AskingPoint {
+  using Number = typename System::Number;
+  BoundedReach& reach;
+
+  template <int which, int dx>
+  Number read() const {
+    return Number{1};
+  }
+  static Number number(Number value) { return value; }
+  Number scalar(int /*which*/) const { return Number{1}; }
+  Number index(int /*axis*/) const { return Number{1}; }
+  Number extent(int /*axis*/) const { return Number{1}; }
+  template <int field, int dz, int dy, int dx>
+  Number bounded(Number value) const {
+    const int offset[3] = {dz, dy, dx};
+    for (int axis = 0; axis < 3; ++axis) {
+      if (-offset[axis] > reach.low[axis]) reach.low[axis] = -offset[axis];
+      if (offset[axis] > reach.high[axis]) reach.high[axis] = offset[axis];
+    }
+    return value;
+  }
+};
+
+template <class System>
+BoundedReach find_bounded_reach() {
+  BoundedReach reach;
+  typename System::Number results[System::written_count + 1];
+  System::compute(AskingPoint<System>{reach}, results);
+  return reach;
+}
+
+/// Columns begin, begin + 1, ... of a row. Whatever it calls becomes part of it, or there would be no
+/// vectors.
+template <class System, bool at_faces>
+[[gnu::flatten]] void compute_columns(const RowValues<System>& values, typename System::Number* const* to,
+                                      std::int64_t begin, std::int64_t end) {
+  using Number = typename System::Number;
+  Number* results[System::written_count + 1];
+  for (int k = 0; k < System::written_count; ++k) results[k] = to[k];
+  SPIDER_ROUNDS_APART
+  for (std::int64_t i = begin; i < end; ++i) {
+    Number computed[System::written_count + 1];
+    System::compute(SystemPoint<System, at_faces>{values, i}, computed);
+    for (int k = 0; k < System::written_count; ++k) results[k][i] = computed[k];
+  }
+}
+
+/// A generated file's loop over a row, or three: what lies near faces has one of its own, as the compiler
+/// makes no vectors of some.
 template <class System>
 void compute_row(const SystemRow& row) {
   using Number = typename System::Number;
+  static const BoundedReach reach = find_bounded_reach<System>();
   const RowValues<System> values(row);
   Number* results[System::written_count + 1];
   for (int k = 0; k < System::written_count; ++k) results[k] = static_cast<Number*>(row.results[k]);
-  const std::int64_t count = row.count;
-  SPIDER_ROUNDS_APART
-  for (std::int64_t i = 0; i < count; ++i) {
-    Number computed[System::written_count + 1];
-    System::compute(SystemPoint<System>{values, i}, computed);
-    for (int k = 0; k < System::written_count; ++k) results[k][i] = computed[k];
+  const auto clear = [&](int axis, std::int64_t place) {
+    return place >= reach.low[axis] && place < row.sweep.extent[axis] - reach.high[axis];
+  };
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  if (clear(0, row.z) && clear(1, row.y)) {
+    const auto within = [&](std::int64_t i) { return i < 0 ? 0 : (i < row.count ? i : row.count); };
+    begin = within(reach.low[2] - row.x);
+    end = within(row.sweep.extent[2] - reach.high[2] - row.x);
+    if (end < begin) end = begin;
   }
+  compute_columns<System, true>(values, results, 0, begin);
+  compute_columns<System, false>(values, results, begin, end);
+  compute_columns<System, true>(values, results, end, row.count);
 }
 
 template <class System>

@@ -216,6 +216,8 @@ constexpr spider::TapRow rows_of_taps[] = {{0, -1, 0, 0}, {0, 0, -1, 1}, {0, 1, 
 void sweep_of_nothing(spider::SweepArguments /*arguments*/) {}
 void other_sweep_of_nothing(spider::SweepArguments /*arguments*/) {}
 void boxes_of_nothing(spider::BoxesArguments /*arguments*/) {}
+void system_of_nothing(spider::SystemArguments /*arguments*/) {}
+void other_system_of_nothing(spider::SystemArguments /*arguments*/) {}
 void points_of_nothing(spider::PointArguments /*arguments*/) {}
 
 /// A kernel of its own for each test, since what is loaded stays known.
@@ -549,6 +551,57 @@ TEST_F(CudaBackend, LoadsAllFormsAndTakesTheFirstThatAFieldFills) {
     EXPECT_EQ(machine.devices[0].loads[function], 1);
     EXPECT_EQ(machine.devices[0].functions.at(i), function);
   }
+}
+
+/// One field that a first launch writes into its second buffer, and a second one in place.
+TEST_F(CudaBackend, RunsAllLaunchesOfASystem) {
+  static constexpr spider::SystemField field = {SPIDER_F16, {false, true, true}, {}};
+  static constexpr spider::ReadRow around[] = {{0, 0, -1, 0, 0}, {0, 0, 0, -1, 1}};
+  static constexpr spider::ReadRow at_point[] = {{0, 0, 0, 0, 0}};
+  static constexpr spider::WrittenField other[] = {{0, true}};
+  static constexpr spider::WrittenField same[] = {{0, false}};
+  static constexpr spider::SystemSweep sweeps[] = {{1, around, 2, other, 1, {0, 1, 1}, {0, 0, 1}, 8},
+                                                   {1, at_point, 1, same, 1, {}, {}, 8}};
+  static constexpr spider::SystemFacts system = {&field, sweeps};
+  static constexpr const char* names[] = {"u"};
+  static constexpr std::int32_t storages[] = {SPIDER_F16};
+  kernel_->system = &system;
+  kernel_->info.field_count = 1;
+  kernel_->info.field_names = names;
+  kernel_->info.field_storages = storages;
+  kernel_->info.launch_count = kernel_->form_count = 2;
+  kernel_->launch_size = sizeof(spider::SystemArguments);
+  kernel_->forms[1] = kernel_->forms[0];
+  kernel_->forms[0].sweep = system_of_nothing;
+  kernel_->forms[1].sweep = other_system_of_nothing;
+  for (spider::SweepForm& form : kernel_->forms) {
+    form.tiling.kind = spider::TilingKind::blocks;
+    form.tiling.anchor = 8;
+    std::copy_n(std::array{1, 16, 64}.data(), 3, form.tiling.tile_extent);
+  }
+  const Grid first;
+  const Grid second;
+  const spider_field u = first.field();
+  const spider_field output = second.field();
+  const spider_field* fields[] = {&u};
+  const spider_field* outputs[] = {&output};
+  spider_sweep sweep{};
+  sweep.size = sizeof sweep;
+  sweep.fields = fields;
+  sweep.outputs = outputs;
+  ASSERT_EQ(spider_run_steps(kernel_, &sweep, 3, nullptr), SPIDER_OK) << spider_last_error();
+  const Device& device = machine.devices[0];
+  ASSERT_EQ(device.functions.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(device.functions[i], reinterpret_cast<const void*>(kernel_->forms[i % 2].sweep.system));
+    EXPECT_EQ(device.grids[i], 125 * 47);
+  }
+  EXPECT_EQ(spider_apply(kernel_, &u, &output, nullptr), SPIDER_ERROR_UNSUPPORTED);
+  // All launches run: one that the device has no shared memory for is no reason to take another.
+  all_kernels().push_back(std::make_unique<spider_kernel>(*kernel_));
+  kernel_ = all_kernels().back().get();
+  kernel_->forms[0].tiling.shared_bytes = 1 << 20;
+  EXPECT_NE(spider_run(kernel_, &sweep), SPIDER_OK);
 }
 
 /// Addresses of zeros; pages that are touched get memory.

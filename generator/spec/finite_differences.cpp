@@ -110,7 +110,8 @@ std::optional<std::array<int, 3>> read_halves(const ShapeKeys& keys, Context& co
   for (int axis = first_axis(keys.dimensions); axis <= axis_x; ++axis) {
     const Entry* entry = find_entry(*node, axis_name(axis));
     if (!entry) continue;
-    if (order != nullptr && order->kind == NodeKind::mapping && !find_entry(*order, axis_name(axis))) {
+    const bool has_orders = order != nullptr && order->kind == NodeKind::mapping;
+    if (has_orders && find_entry(*order, axis_name(axis)) == nullptr) {
       context.diagnostics.error(entry->where, fmt::format("'at' names axis '{0}', along which 'order' has no "
                                                           "derivative; remove it, or write order: {{{0}: 1}}",
                                                           axis_name(axis)));

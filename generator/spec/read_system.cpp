@@ -344,6 +344,7 @@ class Reader {
     }
     for (Reduction& one : spec_.reductions) roots.push_back(&one.node);
     std::vector<int> needed_from;
+    needed_from.reserve(roots.size());
     for (const int* root : roots) needed_from.push_back(*root);
     const std::vector<bool> needed = nodes_.needed_by(needed_from);
     std::vector<int> places(needed.size(), ExpressionNodes::none);

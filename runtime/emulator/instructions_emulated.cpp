@@ -1,5 +1,6 @@
 #include <spider/instructions_emulated.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -456,16 +457,11 @@ Vector load_vector(const std::uint16_t* from) {
 }
 
 void store_field(std::uint16_t* to, std::uint16_t v) {
-  fields_for(this_lane()).note_output(to, 1);
-  *to = v;
+  store_cells(to, v);
 }
 
 void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
-  fields_for(this_lane()).note_output(to, 4);
-  to[0] = static_cast<std::uint16_t>(low);
-  to[1] = static_cast<std::uint16_t>(low >> 16);
-  to[2] = static_cast<std::uint16_t>(high);
-  to[3] = static_cast<std::uint16_t>(high >> 16);
+  store_cells(to, std::array{low, high});
 }
 
 std::uint32_t load_field(const std::uint32_t* from) {
@@ -474,14 +470,11 @@ std::uint32_t load_field(const std::uint32_t* from) {
 }
 
 void store_field(std::uint32_t* to, std::uint32_t v) {
-  fields_for(this_lane()).note_output(to, 1);
-  *to = v;
+  store_cells(to, v);
 }
 
 void store_field(std::uint32_t* to, std::uint32_t low, std::uint32_t high) {
-  fields_for(this_lane()).note_output(to, 2);
-  to[0] = low;
-  to[1] = high;
+  store_cells(to, std::array{low, high});
 }
 
 std::uint64_t load_field(const std::uint64_t* from) {
@@ -490,8 +483,7 @@ std::uint64_t load_field(const std::uint64_t* from) {
 }
 
 void store_field(std::uint64_t* to, std::uint64_t v) {
-  fields_for(this_lane()).note_output(to, 1);
-  *to = v;
+  store_cells(to, v);
 }
 
 std::uint32_t pack_f16(float low, float high) {

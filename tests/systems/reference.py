@@ -9,6 +9,7 @@ the field's storage. A kernel's number k is right if abs(k - values) <= errors."
 
 import dataclasses
 import fractions
+import functools
 import itertools
 import math
 import pathlib
@@ -109,15 +110,16 @@ def source_of(index, n, faces):
 
 
 def extended(cells, field, region):
-    """The field's numbers and their errors in a region, (begin, end) along each axis. Axes are extended z, then y, then x."""
+    """The field's numbers and their errors in a region, (begin, end) along each axis. Axes are extended z, then y, then x. Cells
+    that the caller has not given are NaN: kernels do not read what becomes no result."""
     sources = []
     for has, (begin, end), n, faces in zip(field.axes, region, cells.extent, field.faces):
         sources.append([source_of(i, n, faces) for i in range(begin, end)] if has else [(0, 1.0, None)])
-    places = [[index + low for index, _, _ in along] for along, low in zip(sources, cells.low)]
-    for along, size in zip(places, cells.values.shape):
-        if not all(0 <= place < size for place in along):
-            raise IndexError(f"{field.name} needs a wider halo")
-    values, errors = cells.values[numpy.ix_(*places)], cells.errors[numpy.ix_(*places)]
+    places = [numpy.array([index + low for index, _, _ in along]) for along, low in zip(sources, cells.low)]
+    given = functools.reduce(numpy.logical_and.outer, [(along >= 0) & (along < size)
+                                                       for along, size in zip(places, cells.values.shape)])
+    at = numpy.ix_(*(numpy.clip(along, 0, size - 1) for along, size in zip(places, cells.values.shape)))
+    values, errors = numpy.where(given, cells.values[at], numpy.nan), cells.errors[at]
     for axis, along in enumerate(sources):
         shape = [-1 if other == axis else 1 for other in range(len(sources))]
         signs = numpy.array([sign for _, sign, _ in along]).reshape(shape)

@@ -81,10 +81,25 @@ SPIDER_DEVICE void load_cells_if(bool wanted, const typename Cells::Element* fro
   }
 }
 
-/// A number as a cell, rounded to nearest.
+/// The f32 that 16 bits round as they would the double: inexact ones have an odd last bit.
+SPIDER_DEVICE float round_to_odd(double number) {
+  const auto nearest = static_cast<float>(number);
+  const auto back = static_cast<double>(nearest);
+  const std::uint32_t bits = device::bits_of(nearest);
+  const bool is_finite = (bits & 0x7f800000U) != 0x7f800000U;
+  if (back == number || !is_finite) return nearest;
+  const bool is_farther = number < 0 ? back < number : back > number;
+  return device::float_of((is_farther ? bits - 1 : bits) | 1U);
+}
+
+/// A number as a cell, rounded to nearest, once.
 template <class Cells, class Number>
 SPIDER_DEVICE typename Cells::Element cell_of_number(Number number) {
-  return Cells::cell(static_cast<typename Cells::Number>(number));
+  if constexpr (sizeof(Number) == 8 && Cells::element_bytes == 2) {
+    return Cells::cell(round_to_odd(number));
+  } else {
+    return Cells::cell(static_cast<typename Cells::Number>(number));
+  }
 }
 
 /// The same of stores.

@@ -107,7 +107,7 @@ class Case:
         for name, array in self.arrays.items():
             if not numpy.array_equal(array, before[name]):
                 problems.append(f"seed {self.seed}: {name} has changed")
-        if self.made.info.on_host:
+        if self.made.info.backend == "host":
             problems += self.check_boxes(first)
         return problems
 

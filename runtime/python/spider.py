@@ -696,7 +696,8 @@ class Points:
         return values
 
     def _view(self, array: Any, written: bool) -> _View:
-        return _View.of(array, self.kernel._info_by_storage[self._storage], written)
+        info = self.kernel.info
+        return _View.of(array, info if self._storage == info.storage else self.kernel._info_by_storage[self._storage], written)
 
     def _access(self, call: Any, field: Any, values: Any, stream: Any, adds: bool) -> None:
         info = self.kernel.info

@@ -23,6 +23,8 @@ from spider_gen import spider
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXTENTS = {1: ((501,), (3,)), 2: ((37, 143), (5, 4), (1, 30)), 3: ((7, 9, 45), (3, 2, 5))}
+FAR = {1: 90, 2: 30, 3: 16}
+NOT_A_NUMBER = {"bf16": 0x7FC0}
 TYPES = {"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64, "bf16": numpy.uint16}
 
 
@@ -65,20 +67,23 @@ class Case:
     def _make_field(self, i, name, field):
         own = [n for n, has in zip(self.extent, field.axes) if has]
         halo = self.halos[name]
-        shape = [low + n + high for n, (low, high) in zip(own, halo)]
+        far = FAR[self.system.dimensions]  # cells that the reference has, and the kernel must not read
+        wide = [(low + far, high + far) for low, high in halo]
+        shape = [low + n + high for n, (low, high) in zip(own, wide)]
         values = reference.stored(self.rng.uniform(-1, 1, shape), field.storage)
-        around = iter(halo)
-        wide = [next(around) if has else (0, 0) for has in field.axes]
-        spread = iter(shape)
-        self.cells[name] = reference.Cells.of(values.reshape([next(spread) if has else 1 for has in field.axes]), wide)
-        array = encoded(values, field.storage)
+        around, spread = iter(wide), iter(shape)
+        self.cells[name] = reference.Cells.of(values.reshape([next(spread) if has else 1 for has in field.axes]),
+                                              [next(around) if has else (0, 0) for has in field.axes])
+        array = numpy.full(shape, NOT_A_NUMBER.get(field.storage, numpy.nan), TYPES[field.storage])
+        read = tuple(slice(far, n - far) for n in shape)
+        array[read] = encoded(values[read], field.storage)
         if (self.seed + i) % 3 == 0:  # a part of something larger
             array = numpy.pad(array, 3)[tuple(slice(3, 3 + n) for n in shape)]
         elif (self.seed + i) % 3 == 1 and len(shape) > 1:  # every second row
             whole = numpy.zeros((2 * shape[0], *shape[1:]), array.dtype)
             whole[::2] = array
             array = whole[::2]
-        self.arrays[name] = array[tuple(slice(low, low + n) for n, (low, _) in zip(own, halo))]
+        self.arrays[name] = array[tuple(slice(low, low + n) for n, (low, _) in zip(own, wide))]
 
     def compare(self, found, expected, what):
         """What is wrong with the fields that are written."""

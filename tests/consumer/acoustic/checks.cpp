@@ -166,9 +166,10 @@ bool point_sources_are_right() {
               by_symbol);
   // In time: the next term of sin(w dt / 2) is (w dt)^2 / 48 of the first, at most a hundredth here up to
   // twice the peak. In space: amplitudes have the same order to leading terms.
-  return report(near, "a point source below the surface") &
-         report(std::abs(in_time - 2) < 0.1, "its order in time") &
-         report(std::abs(in_space - by_symbol) < 0.25, "its order in space");
+  const bool values = report(near, "a point source below the surface");
+  const bool time = report(std::abs(in_time - 2) < 0.1, "its order in time");
+  const bool space = report(std::abs(in_space - by_symbol) < 0.25, "its order in space");
+  return values && time && space;
 }
 
 /// Numbers of a periodic grid.
@@ -282,5 +283,6 @@ bool energy_is_kept() {
 }  // namespace
 
 bool all_checks_pass() {
-  return point_sources_are_right() & energy_is_kept();
+  const bool sources = point_sources_are_right();
+  return energy_is_kept() && sources;
 }

@@ -26,11 +26,13 @@ struct SystemKernel {
   using Vectors = RowVectors<Sweep, Sweep::columns>;
   using Written = std::make_integer_sequence<int, Sweep::written_count>;
   static constexpr int columns = Sweep::columns;
-  static constexpr int warp_columns = 32 * columns;
+  // A warp has 32 columns of some rows, so that few warps are at faces in x; in 1D it has one row.
+  static constexpr int lanes_across = Sweep::dimensions == 1 ? 32 : 32 / columns;
+  static constexpr int warp_columns = lanes_across * columns;
+  static constexpr int warp_rows = 32 / lanes_across;
   static constexpr int warps = 8;
-  // In 1D the warps of a block follow each other, else each has a row.
-  static constexpr int warps_across = Sweep::dimensions == 1 ? warps : 1;
-  static constexpr int block_rows = warps / warps_across;
+  static constexpr int warps_across = Sweep::dimensions == 1 ? warps : 4;
+  static constexpr int block_rows = warps / warps_across * warp_rows;
   static constexpr int block_planes = Sweep::dimensions == 3 ? 16 : 1;
 
   SPIDER_DEVICE static void run(const SystemArguments& sweep) {
@@ -40,33 +42,47 @@ struct SystemKernel {
     const int down = block / grid.across % grid.down;
     const int up = block / grid.across / grid.down;
     const int warp = device::warp_index();
-    const int strip = across * warps_across + warp % warps_across;
-    const std::int32_t row = down * block_rows + warp / warps_across;
-    const std::int32_t x = grid.first_column + strip * warp_columns + device::lane_index() * columns;
+    const int lane = device::lane_index();
+    const std::int32_t warp_x =
+        grid.first_column + (across * warps_across + warp % warps_across) * warp_columns;
+    const std::int32_t warp_y =
+        static_cast<std::int32_t>(sweep.box.offset[1]) + down * block_rows + warp / warps_across * warp_rows;
+    const std::int32_t x = warp_x + lane % lanes_across * columns;
     const Span in_box = clip({x, x + columns}, axis_of(sweep.box, 2));
-    if (row >= sweep.box.extent[1] || in_box.begin >= in_box.end) return;
-    LanePlace place{0, static_cast<std::int32_t>(sweep.box.offset[1]) + row, x, in_box.begin, in_box.end};
-    const std::int32_t warp_x = grid.first_column + strip * warp_columns;
-    const bool rows_inside = place.y >= reach_low(1) && place.y + reach_high(1) < sweep.extent[1];
-    const bool columns_inside = sweep.aligned_input && warp_x >= sweep.box.offset[2] &&
+    LanePlace place{0, warp_y + lane / lanes_across, x, in_box.begin, in_box.end};
+    if (place.y >= axis_of(sweep.box, 1).end || in_box.begin >= in_box.end) return;
+    const bool rows_inside =
+        warp_y >= reach_low(1) && warp_y + warp_rows - 1 + reach_high(1) < sweep.extent[1];
+    const bool columns_inside = warp_x >= sweep.box.offset[2] &&
                                 warp_x + warp_columns <= sweep.box.offset[2] + sweep.box.extent[2] &&
                                 warp_x + Vectors::lowest_column() >= 0 &&
                                 warp_x + warp_columns - columns + Vectors::end_column() <= sweep.extent[2];
-    const bool is_small = sweep.extent[2] < 2 * (Vectors::end_column() - Vectors::lowest_column());
     const Span planes = axis_of(sweep.box, 0);
     const Span walk =
         clip({planes.begin + up * block_planes, planes.begin + (up + 1) * block_planes}, planes);
     SPIDER_NO_UNROLL
     for (place.z = walk.begin; place.z < walk.end; ++place.z) {
-      if (is_small) {
-        compute_in_parts<Surroundings::small>(sweep, place);
-      } else if (!rows_inside || place.z < reach_low(0) || place.z + reach_high(0) >= sweep.extent[0]) {
-        compute_in_parts<Surroundings::at_faces>(sweep, place);
-      } else if (!columns_inside) {
-        compute_in_parts<Surroundings::rows_inside>(sweep, place);
-      } else {
-        compute<Surroundings::interior>(sweep, place);
-      }
+      const bool plane_inside = place.z >= reach_low(0) && place.z + reach_high(0) < sweep.extent[0];
+      sweep_plane(sweep, place, rows_inside && plane_inside, columns_inside);
+    }
+  }
+
+  SPIDER_DEVICE static void sweep_plane(const SystemArguments& sweep, const LanePlace& place,
+                                        bool rows_inside, bool columns_inside) {
+    const bool in_vectors = sweep.aligned_input && sweep.extent[2] % columns == 0;
+    const bool is_small = sweep.extent[2] < 2 * (Vectors::end_column() - Vectors::lowest_column());
+    if (is_small) {
+      compute<Surroundings::small>(sweep, place);
+    } else if (rows_inside && columns_inside && in_vectors) {
+      compute<Surroundings::interior>(sweep, place);
+    } else if (rows_inside && columns_inside) {
+      compute<Surroundings::interior_cells>(sweep, place);
+    } else if (!in_vectors) {
+      compute<Surroundings::cells_at_faces>(sweep, place);
+    } else if (rows_inside) {
+      compute<Surroundings::columns_at_faces>(sweep, place);
+    } else {
+      compute<Surroundings::at_faces>(sweep, place);
     }
   }
 
@@ -97,21 +113,17 @@ struct SystemKernel {
 
   /// As many points of the lane at a time as LanePoints takes there.
   template <Surroundings around>
-  SPIDER_DEVICE static void compute_in_parts(const SystemArguments& sweep, const LanePlace& place) {
-    constexpr int part = LanePoints<Sweep, around>::columns;
-    SPIDER_NO_UNROLL
-    for (std::int32_t x = place.x; x < place.x + columns; x += part) {
-      const Span in_box = clip({x, x + part}, {place.begin, place.end});
-      if (in_box.begin < in_box.end) compute<around>(sweep, {place.z, place.y, x, in_box.begin, in_box.end});
-    }
-  }
-
-  template <Surroundings around>
   SPIDER_DEVICE static void compute(const SystemArguments& sweep, const LanePlace& place) {
     using Points = LanePoints<Sweep, around>;
-    typename Points::Numbers results[Sweep::written_count];
-    Sweep::compute(Points{sweep, place}, results);
-    store(sweep, place, results, Written{});
+    SPIDER_NO_UNROLL
+    for (std::int32_t x = place.x; x < place.x + columns; x += Points::columns) {
+      const Span in_box = clip({x, x + Points::columns}, {place.begin, place.end});
+      if (in_box.begin >= in_box.end) continue;
+      const LanePlace part{place.z, place.y, x, in_box.begin, in_box.end};
+      typename Points::Numbers results[Sweep::written_count];
+      Sweep::compute(Points{sweep, part}, results);
+      store(sweep, part, results, Written{});
+    }
   }
 
   template <int count, int... i>
@@ -143,7 +155,7 @@ struct SystemKernel {
 
 template <class Sweep>
 SPIDER_GLOBAL(SystemKernel<Sweep>::warps * 32, Sweep::blocks_per_multiprocessor)
-sweep_system(const SystemArguments sweep) {
+sweep_system(SPIDER_GRID_CONSTANT const SystemArguments sweep) {
   SystemKernel<Sweep>::run(sweep);
 }
 

@@ -30,13 +30,20 @@ SPIDER_DEVICE constexpr Face face_of() {
   return Sweep::fields[field].faces[axis][side];
 }
 
-/// Where the points of a warp are.
+/// Where the points of a warp are, and how it reads.
 enum class Surroundings {
-  interior,     ///< all vectors that it reads lie inside the field, and are aligned
-  rows_inside,  ///< all rows do; columns cross a face at most once
-  at_faces,     ///< some rows are those that the faces' rules have in their place
-  small,        ///< the field has so few columns that they may cross faces again and again
+  interior,          ///< all vectors that it reads lie inside the field
+  interior_cells,    ///< the same, where rows do not consist of whole, aligned vectors: cell by cell
+  columns_at_faces,  ///< all rows lie inside, some columns do not
+  at_faces,          ///< some rows are those that the faces' rules have in their place
+  cells_at_faces,    ///< the same, cell by cell
+  small,             ///< the field has so few columns that they may cross faces again and again
 };
+
+/// Does a rule take a vector of columns outside from one place, as whole as it is?
+SPIDER_DEVICE constexpr bool takes_vectors(FaceRule rule) {
+  return rule == FaceRule::constant || rule == FaceRule::periodic;
+}
 
 /// The vectors of `columns` cells that a row reads, counted from that of the lane's own points.
 template <class Sweep, int columns>
@@ -139,10 +146,14 @@ SPIDER_DEVICE AxisPlace place_near_field(std::int32_t i, std::int32_t extent) {
 /// What an expression sees of a lane's points.
 template <class Sweep, Surroundings around>
 struct LanePoints {
-  // Near faces fewer together: what that takes beside must not cost the interior registers.
+  static constexpr bool in_vectors =
+      around == Surroundings::columns_at_faces || around == Surroundings::at_faces;
+  static constexpr bool is_interior =
+      around == Surroundings::interior || around == Surroundings::interior_cells;
+  // Near faces fewer points together: what faces take must not cost the interior registers.
   static constexpr int columns = around == Surroundings::interior ? Sweep::columns
-                                 : around == Surroundings::small  ? 1
-                                                                  : (Sweep::columns + 1) / 2;
+                                 : in_vectors || is_interior      ? (Sweep::columns + 1) / 2
+                                                                  : 1;
   using Vectors = RowVectors<Sweep, columns>;
   using Number = typename Sweep::Number;
   using Numbers = Pack<Number, columns>;
@@ -157,7 +168,7 @@ struct LanePoints {
     using Cells = typename CellsOfStorage<field.storage>::Type;
     const SystemFieldPlace& own = sweep.fields[taps.field];
     const auto* cells = static_cast<const typename Cells::Element*>(own.data);
-    constexpr bool maps_rows = around == Surroundings::at_faces || around == Surroundings::small;
+    constexpr bool maps_rows = !is_interior && around != Surroundings::columns_at_faces;
     if constexpr (!maps_rows || (taps.dz == 0 && taps.dy == 0)) {
       cells += (place.z + taps.dz) * own.stride[0] + (place.y + taps.dy) * own.stride[1];
       return read_row<Cells, taps.field, dx>(cells, {});
@@ -205,7 +216,7 @@ struct LanePoints {
   /// Where faces meet, the faster axis counts.
   template <int field, int dz, int dy, int dx>
   SPIDER_DEVICE Numbers bounded(Numbers value) const {
-    if constexpr (around != Surroundings::interior) {
+    if constexpr (!is_interior) {
       SPIDER_UNROLL
       for (int i = 0; i < columns; ++i) {
         if constexpr (dz != 0) value.of[i] = bounded_along<field, 0>(place.z + dz, value.of[i]);
@@ -233,25 +244,10 @@ struct LanePoints {
       return number(row.negated && !row.is_constant ? -one : one);
     } else if constexpr (around == Surroundings::interior) {
       return read_vectors<Cells, dx>(cells + place.x);
-    } else if constexpr (around == Surroundings::small) {
-      return read_columns<Cells, field, dx>(cells, row, false);
+    } else if constexpr (in_vectors) {
+      return read_mapped_vectors<Cells, field, dx>(cells, row);
     } else {
-      constexpr int first = Vectors::floor_vector(dx) * columns;
-      constexpr int shift = dx - first;
-      constexpr int end = shift == 0 ? first + columns : first + 2 * columns;
-      const bool in_vectors =
-          sweep.aligned_input && !row.is_constant && place.x + first >= 0 && place.x + end <= sweep.extent[2];
-      Number loaded[2 * columns];
-      load_cells_if<Cells, columns>(in_vectors, cells + place.x + first, loaded);
-      if constexpr (shift > 0)
-        load_cells_if<Cells, columns>(in_vectors, cells + place.x + first + columns, loaded + columns);
-      Numbers numbers = read_columns<Cells, field, dx>(cells, row, in_vectors);
-      SPIDER_UNROLL
-      for (int i = 0; i < columns; ++i) {
-        const Number own = row.negated ? -loaded[shift + i] : loaded[shift + i];
-        numbers.of[i] = in_vectors ? own : numbers.of[i];
-      }
-      return numbers;
+      return read_cells<Cells, field, dx>(cells, row);
     }
   }
 
@@ -270,29 +266,87 @@ struct LanePoints {
     return numbers;
   }
 
-  /// Cell by cell; nothing where it is `known`, and of points outside the box.
+  /// The same where these may lie outside: rows consist of whole vectors.
   template <class Cells, int field, int dx>
-  SPIDER_DEVICE Numbers read_columns(const typename Cells::Element* cells, const RowSign& row,
-                                     bool known) const {
+  SPIDER_DEVICE Numbers read_mapped_vectors(const typename Cells::Element* cells, const RowSign& row) const {
+    constexpr int first = Vectors::floor_vector(dx) * columns;
+    constexpr int shift = dx - first;
+    Number loaded[2 * columns];
+    load_mapped<Cells, field, first, shift, columns>(cells, row, loaded);
+    if constexpr (shift > 0)
+      load_mapped<Cells, field, first + columns, 0, shift>(cells, row, loaded + columns);
+    Numbers numbers;
+    SPIDER_UNROLL
+    for (int i = 0; i < columns; ++i) numbers.of[i] = loaded[shift + i];
+    return numbers;
+  }
+
+  /// The vector `from` columns behind the lane's first point, of which cells from `begin` to before `end` are
+  /// wanted.
+  template <class Cells, int field, int from, int begin, int end>
+  SPIDER_DEVICE void load_mapped(const typename Cells::Element* cells, const RowSign& row, Number* to) const {
+    constexpr FaceRule low = face_of<Sweep, field, 2, 0>().rule;
+    constexpr FaceRule high = face_of<Sweep, field, 2, 1>().rule;
+    const auto extent = static_cast<std::int32_t>(sweep.extent[2]);
+    const std::int32_t x = place.x + from;
+    const bool below = from < 0 && x < 0;
+    const bool above = from > 0 && x >= extent;
+    std::int32_t column = x;
+    if (low == FaceRule::periodic && below) column += extent;
+    if (high == FaceRule::periodic && above) column -= extent;
+    const bool inside = !(below && low != FaceRule::periodic) && !(above && high != FaceRule::periodic);
+    load_cells_if<Cells, columns>(inside && !row.is_constant, cells + column, to);
+    SPIDER_UNROLL
+    for (int i = begin; i < end; ++i) {
+      if (row.negated) to[i] = -to[i];
+      if (row.is_constant) to[i] = row.constant;
+      if constexpr (low == FaceRule::constant) {
+        if (below) to[i] = static_cast<Number>(face_of<Sweep, field, 2, 0>().value);
+      }
+      if constexpr (high == FaceRule::constant) {
+        if (above) to[i] = static_cast<Number>(face_of<Sweep, field, 2, 1>().value);
+      }
+      if constexpr (from != 0 && !(takes_vectors(low) && takes_vectors(high))) {
+        if (!inside) to[i] = read_cell<Cells, field, true>(cells, row, x + i, true);
+      }
+    }
+  }
+
+  /// Cell by cell, of points in the box.
+  template <class Cells, int field, int dx>
+  SPIDER_DEVICE Numbers read_cells(const typename Cells::Element* cells, const RowSign& row) const {
     Numbers numbers;
     SPIDER_UNROLL
     for (int i = 0; i < columns; ++i) {
-      AxisPlace column{place.x + i, 0, false};
-      if constexpr (dx != 0 && around == Surroundings::small) {
-        column = place_along<Sweep, field, 2>(place.x + i + dx, sweep.extent[2]);
-      } else if constexpr (dx != 0) {
-        column = place_near_field<Sweep, field>(place.x + i + dx, static_cast<std::int32_t>(sweep.extent[2]));
+      const std::int32_t x = place.x + i;
+      const bool is_wanted = around == Surroundings::interior_cells || (x >= place.begin && x < place.end);
+      numbers.of[i] = read_cell<Cells, field, dx != 0>(cells, row, x + dx, is_wanted);
+    }
+    return numbers;
+  }
+
+  /// The number of column x, which may be `outside`.
+  template <class Cells, int field, bool outside>
+  SPIDER_DEVICE Number read_cell(const typename Cells::Element* cells, const RowSign& row, std::int32_t x,
+                                 bool is_wanted) const {
+    Number value;
+    if constexpr (is_interior) {
+      load_cells<Cells, 1>(cells + x, &value);
+      return value;
+    } else {
+      AxisPlace column{x, 0, false};
+      if constexpr (outside && around == Surroundings::small) {
+        column = place_along<Sweep, field, 2>(x, sweep.extent[2]);
+      } else if constexpr (outside) {
+        column = place_near_field<Sweep, field>(x, static_cast<std::int32_t>(sweep.extent[2]));
       }
-      const bool is_wanted = !known && place.x + i >= place.begin && place.x + i < place.end;
-      Number value;
       load_cells_if<Cells, 1>(is_wanted && !row.is_constant && column.constant == 0, cells + column.index,
                               &value);
       if (row.negated) value = -value;
       if (row.is_constant) value = row.constant;
       if (column.negated) value = -value;
-      numbers.of[i] = column.constant != 0 ? constant_along<Sweep, field, 2>(column) : value;
+      return column.constant != 0 ? constant_along<Sweep, field, 2>(column) : value;
     }
-    return numbers;
   }
 
   /// Along a periodic axis the value is that of the point which the reads behind it were mapped to.

@@ -42,8 +42,11 @@ void SystemAccess::add_row(const SystemField& facts, const ReadRow& row, int col
   const Box& box = arguments_.box;
   CellRanges reached{{0, 0}};
   if (facts.axes[2]) {
-    const std::int64_t first = box.offset[2] + row.low;
-    const std::int64_t last = box.offset[2] + box.extent[2] - 1 + row.high;
+    // A lane reads for all of its points, also for those that are not in the box.
+    const std::int64_t box_end = box.offset[2] + box.extent[2];
+    const std::int64_t lanes_end = std::min(round_down(box_end - 1, columns) + columns, arguments_.extent[2]);
+    const std::int64_t first = round_down(box.offset[2], columns) + row.low;
+    const std::int64_t last = lanes_end - 1 + row.high;
     reached = mapped_columns(facts.faces[2], first, last, arguments_.extent[2]);
     // Vectors begin at multiples of their columns, and are read where all of them is inside.
     const std::int64_t begin = std::max<std::int64_t>(round_down(first, columns), 0);

@@ -12,10 +12,10 @@
 
 namespace spider::emulator {
 
-/// Which cells of a system's fields a launch may touch. It reads what the sweep's rows reach from the box,
-/// wherever the faces' rules take that from, and what is left of vectors inside fields; of a field that is
-/// written in place no cell after that. It writes each cell of the box of each written field once. Every
-/// broken rule is a Violation. One object serves all threads of a launch.
+/// Which cells of a system's fields a launch may touch. It reads what the sweep's rows reach from the lanes
+/// of the box, wherever the faces' rules take that from, and what is left of vectors inside fields; of a
+/// field that is written in place no cell after that. It writes each cell of the box of each written field
+/// once. Every broken rule is a Violation. One object serves all threads of a launch.
 class SystemAccess {
  public:
   SystemAccess(const spider_kernel& kernel, const SystemSweep& sweep, const SystemArguments& arguments);

@@ -2,7 +2,7 @@
 
     check_random.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY]
 
-Each is swept once and iterated three times, with arrays that lie in different ways, and on the host launch by launch in boxes,
+Each is swept once and iterated three times, with arrays that lie in different ways, and on the CPU launch by launch in boxes,
 which has to give the same bits. With the library of the emulator, libspider_emulator.a, kernels for GPUs run emulated."""
 
 import argparse
@@ -112,7 +112,7 @@ class Case:
         for name, array in self.arrays.items():
             if not numpy.array_equal(array, before[name]):
                 problems.append(f"seed {self.seed}: {name} has changed")
-        if self.made.info.backend == "host":
+        if self.made.info.backend in ("host", "emulated"):
             problems += self.check_boxes(first)
         return problems
 

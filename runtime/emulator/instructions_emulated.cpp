@@ -1,5 +1,6 @@
 #include <spider/instructions_emulated.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>

@@ -72,17 +72,17 @@ struct SystemKernel {
     const bool in_vectors = sweep.aligned_input && sweep.extent[2] % columns == 0;
     const bool is_small = sweep.extent[2] < 2 * (Vectors::end_column() - Vectors::lowest_column());
     if (is_small) {
-      compute<Surroundings::small>(sweep, place);
+      compute_apart<Surroundings::small>(sweep, place);
     } else if (rows_inside && columns_inside && in_vectors) {
       compute<Surroundings::interior>(sweep, place);
     } else if (rows_inside && columns_inside) {
-      compute<Surroundings::interior_cells>(sweep, place);
+      compute_apart<Surroundings::interior_cells>(sweep, place);
     } else if (!in_vectors) {
-      compute<Surroundings::cells_at_faces>(sweep, place);
+      compute_apart<Surroundings::cells_at_faces>(sweep, place);
     } else if (rows_inside) {
       compute<Surroundings::columns_at_faces>(sweep, place);
     } else {
-      compute<Surroundings::at_faces>(sweep, place);
+      compute_apart<Surroundings::at_faces>(sweep, place);
     }
   }
 
@@ -109,6 +109,12 @@ struct SystemKernel {
       reach = high > reach ? high : reach;
     }
     return reach;
+  }
+
+  /// The same apart from the interior, which shall not pay for its registers.
+  template <Surroundings around>
+  SPIDER_DEVICE_NOINLINE void compute_apart(const SystemArguments& sweep, const LanePlace place) {
+    compute<around>(sweep, place);
   }
 
   /// As many points of the lane at a time as LanePoints takes there.

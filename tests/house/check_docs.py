@@ -143,11 +143,11 @@ ABI_NUMBERS = {
     "runtime/include/spider/spider.h": r"^#define SPIDER_ABI (\d+)$",
     "runtime/fortran/spider.f90": r"parameter, public :: SPIDER_ABI = (\d+)$",
     "runtime/python/spider.py": r"^ABI = (\d+)$",
-    "generator/emit/emit.cpp": r"^constexpr int runtime_abi = (\d+);$",
+    "generator/emit/kernel_text.h": r"^inline constexpr int runtime_abi = (\d+);$",
 }
 DEVICE_ABI_NUMBERS = {
     "runtime/device/spider/abi.h": r"^constexpr int device_abi = (\d+);$",
-    "generator/emit/emit.cpp": r"^constexpr int device_abi = (\d+);$",
+    "generator/emit/kernel_text.h": r"^inline constexpr int device_abi = (\d+);$",
 }
 
 

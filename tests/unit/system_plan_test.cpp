@@ -1,0 +1,244 @@
+/// How stages of a system become sweeps: what is fused, what is read, and which fields have two buffers.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "plan/system_plan.h"
+#include "spec/read_spec.h"
+
+namespace spidergen::plan {
+namespace {
+
+using spec::UpdateNode;
+using spec::UpdateOperation;
+
+constexpr int in_place = field_read | field_written;
+constexpr int swapped = in_place | field_two_buffers | field_result_in_output;
+constexpr int swapped_twice = in_place | field_two_buffers;
+
+spec::SystemSpec read(const std::string& text) {
+  const spec::ReadResult result = spec::read_spec({"t.yaml", text}, {});
+  for (const diag::Diagnostic& one : result.diagnostics.items) ADD_FAILURE() << to_string(one);
+  EXPECT_TRUE(result.system.has_value());
+  return result.system.value_or(spec::SystemSpec());
+}
+
+SystemPlan plan_of(const std::string& keys) {
+  return plan_system(read("stencil: t\ndimensions: 2\nstorage: f32\n" + keys));
+}
+
+/// Acoustic waves: the first stage writes u and v at the point, of neighbours of p, the second one p of
+/// theirs.
+std::string waves(const std::string& boundary, const std::string& fields = "[p, u, v, k]") {
+  return fmt::format(
+      "fields: {}\nboundary: {}\nstages:\n"
+      "  - {{u: \"u - (p[0, 1] - p)\", v: \"v - (p[1, 0] - p)\"}}\n"
+      "  - {{p: \"p - k*(u - u[0, -1] + v - v[-1, 0])\"}}\n",
+      fields, boundary);
+}
+
+std::vector<UpdateNode> bounded_nodes(const SystemSweep& sweep) {
+  std::vector<UpdateNode> found;
+  std::copy_if(sweep.nodes.begin(), sweep.nodes.end(), std::back_inserter(found),
+               [](const UpdateNode& node) { return node.operation == UpdateOperation::bounded; });
+  return found;
+}
+
+// ---- buffers ----
+
+TEST(Buffers, OneOfFieldsThatAreReadAtThePoint) {
+  const SystemPlan plan = plan_of("fields: [u, a]\nstages: [{u: \"u + a[0, 1] - a[0, -1]\"}]\n");
+  EXPECT_EQ(plan.uses, (std::vector{in_place, field_read}));
+  EXPECT_FALSE(plan.sweeps.at(0).results.at(0).into_other);
+}
+
+TEST(Buffers, TwoOfFieldsThatAreReadAround) {
+  const SystemPlan plan = plan_of("fields: [u, a]\nstages: [{u: \"u[0, 1] + a\", a: \"a + u\"}]\n");
+  EXPECT_EQ(plan.uses, (std::vector{swapped, in_place}));
+  EXPECT_TRUE(plan.sweeps.at(0).results.at(0).into_other);
+  EXPECT_FALSE(plan.sweeps.at(0).results.at(1).into_other);
+}
+
+TEST(Buffers, AreCurrentInTurn) {
+  const std::string stage = "  - u: u + u[1, 0]\n";
+  const std::string head = "fields: [u]\nboundary: nearest\nstages:\n";
+  EXPECT_EQ(plan_of(head + stage).uses, (std::vector{swapped}));
+  EXPECT_EQ(plan_of(head + stage + stage).uses, (std::vector{swapped_twice}));
+  EXPECT_EQ(plan_of(head + stage + stage + stage).uses, (std::vector{swapped}));
+}
+
+TEST(Buffers, AreNotSwappedByStagesThatReadThePoint) {
+  const SystemPlan plan = plan_of("fields: [u]\nboundary: nearest\nstages: [{u: \"u[0, 1]\"}, {u: 2*u}]\n");
+  EXPECT_EQ(plan.uses, (std::vector{swapped}));
+}
+
+TEST(Buffers, AreTwoWhereAFusedSweepReadsAround) {
+  // Alone both stages write in place; together they read p, u and v around the point.
+  EXPECT_EQ(plan_of(waves("nearest")).uses, (std::vector{in_place, in_place, in_place, field_read}));
+  const SystemPlan fused = plan_of(waves("{constant: 0}"));
+  EXPECT_EQ(fused.uses, (std::vector{swapped, swapped, swapped, field_read}));
+}
+
+TEST(Buffers, AreNoneOfFieldsThatAreOnlyWritten) {
+  const SystemPlan plan = plan_of("fields: [u, a]\nstages: [{u: \"a[0, 1]\"}]\n");
+  EXPECT_EQ(plan.uses, (std::vector<int>{field_written, field_read}));
+}
+
+// ---- fusing ----
+
+TEST(Fusing, TakesConstantsAndPeriods) {
+  for (const char* boundary :
+       {"{constant: 0}", "{constant: 2.5}", "periodic", "{y: periodic, x: {constant: 1}}",
+        "{y: periodic, x: {low: {constant: 1}, high: {constant: 2}}}"}) {
+    const SystemPlan plan = plan_of(waves(boundary));
+    ASSERT_EQ(plan.sweeps.size(), 1U) << boundary;
+    EXPECT_EQ(plan.sweeps[0].first_stage, 0);
+    EXPECT_EQ(plan.sweeps[0].stages, 2);
+  }
+}
+
+TEST(Fusing, TakesNoOtherFaces) {
+  for (const char* boundary :
+       {"nearest", "halo", "mirror", "reflect", "antisymmetric", "{y: periodic, x: nearest}",
+        "{y: {constant: 0}, x: {low: {constant: 0}, high: mirror}}"})
+    EXPECT_EQ(plan_of(waves(boundary)).sweeps.size(), 2U) << boundary;
+}
+
+TEST(Fusing, AsksTheFacesOfFieldsBetweenAlone) {
+  // Faces of p, which the first stage reads, do not matter where those of u and v are constant.
+  const std::string own = "{p: {boundary: nearest}, u: {}, v: {}, k: {boundary: mirror}}";
+  EXPECT_EQ(plan_of(waves("{constant: 0}", own)).sweeps.size(), 1U);
+  // In a period the second stage reads u across the face as the first one would compute it there, of p there.
+  EXPECT_EQ(plan_of(waves("periodic", own)).sweeps.size(), 2U);
+}
+
+TEST(Fusing, DoesNotSkipTheRoundingBetweenStages) {
+  EXPECT_EQ(plan_of(waves("periodic", "{p: {}, u: {storage: f16}, v: {}, k: {}}")).sweeps.size(), 2U);
+  EXPECT_EQ(plan_of(waves("periodic", "{p: {}, u: {}, v: {storage: bf16}, k: {}}")).sweeps.size(), 2U);
+  EXPECT_EQ(plan_of(waves("periodic", "{p: {storage: f16}, u: {}, v: {}, k: {storage: f16}}")).sweeps.size(),
+            1U);
+  // In doubles those of f32 are rounded.
+  EXPECT_EQ(plan_of(waves("periodic", "{p: {}, u: {}, v: {}, k: {storage: f64}}")).sweeps.size(), 2U);
+  EXPECT_EQ(plan_of(waves("periodic", "{p: {}, u: {storage: f64}, v: {storage: f64}, k: {}}")).sweeps.size(),
+            1U);
+}
+
+TEST(Fusing, BoundsWhatIsReadAround) {
+  const SystemPlan plan = plan_of(waves("{constant: 0}"));
+  const std::vector<UpdateNode> bounded = bounded_nodes(plan.sweeps.at(0));
+  ASSERT_EQ(bounded.size(), 2U);  // none of u and v at the point
+  EXPECT_EQ(bounded[0].which, 1);
+  EXPECT_EQ(bounded[0].at, (spec::Offset{0, 0, -1}));
+  EXPECT_EQ(bounded[1].which, 2);
+  EXPECT_EQ(bounded[1].at, (spec::Offset{0, -1, 0}));
+  for (const UpdateNode& node : bounded) ASSERT_EQ(node.arguments.size(), 1U);
+}
+
+TEST(Fusing, AtThePointNeedsNoBounds) {
+  const SystemPlan plan =
+      plan_of("fields: [u, w]\nboundary: mirror\nstages: [{u: \"u + w[0, 1]\"}, {w: \"w + u\"}]\n");
+  ASSERT_EQ(plan.sweeps.size(), 1U);
+  EXPECT_TRUE(bounded_nodes(plan.sweeps[0]).empty());
+}
+
+TEST(Fusing, DoesNotShiftBounds) {
+  // Of three stages the third would read the second, which is bounded, around the point.
+  const SystemPlan plan = plan_of(
+      "fields: [u, w]\nboundary: {constant: 0}\nstages:\n"
+      "  - {u: \"u + w\"}\n  - {w: \"w + u[0, 1]\"}\n  - {u: \"u + w[0, 1]\"}\n");
+  ASSERT_EQ(plan.sweeps.size(), 2U);
+  EXPECT_EQ(plan.sweeps[0].stages, 2);
+  EXPECT_EQ(plan.sweeps[1].first_stage, 2);
+  EXPECT_EQ(plan.sweeps[1].stages, 1);
+}
+
+TEST(Fusing, DoesNotCountAcrossAPeriod) {
+  const auto stages = [](const char* boundary, const char* index) {
+    return fmt::format("fields: [u, w]\nboundary: {}\nstages: [{{u: u + w*{}}}, {{w: \"w + u[0, 1]\"}}]\n",
+                       boundary, index);
+  };
+  EXPECT_EQ(plan_of(stages("periodic", "ix")).sweeps.size(), 2U);
+  EXPECT_EQ(plan_of(stages("periodic", "iy")).sweeps.size(), 1U);  // not along the offset
+  EXPECT_EQ(plan_of(stages("{constant: 0}", "ix")).sweeps.size(), 1U);
+}
+
+// ---- what a sweep moves, and whether fusing pays ----
+
+TEST(Sweeps, HaveTheirRows) {
+  const SystemPlan plan =
+      plan_of("fields: [u, a]\nstages: [{u: \"u[-1, 2] + u[-1, -3] + u + a[0, 1] + a[4, 0] + a[0, 5]\"}]\n");
+  EXPECT_EQ(plan.sweeps.at(0).rows,
+            (std::vector<ReadRow>{{0, 0, -1, -3, 2}, {0, 0, 0, 0, 0}, {1, 0, 0, 1, 5}, {1, 0, 4, 0, 0}}));
+}
+
+TEST(Sweeps, ReadAFusedStagesFieldsShifted) {
+  const SystemPlan plan = plan_of(waves("periodic"));
+  EXPECT_EQ(plan.sweeps.at(0).rows, (std::vector<ReadRow>{{0, 0, -1, 0, 0},
+                                                          {0, 0, 0, -1, 1},
+                                                          {0, 0, 1, 0, 0},
+                                                          {1, 0, 0, -1, 0},
+                                                          {2, 0, -1, 0, 0},
+                                                          {2, 0, 0, 0, 0},
+                                                          {3, 0, 0, 0, 0}}));
+}
+
+TEST(Sweeps, CountTheBytesOfAPoint) {
+  const SystemPlan apart = plan_of(waves("nearest"));
+  EXPECT_EQ(apart.sweeps.at(0).bytes_per_point, 5 * 4);
+  EXPECT_EQ(apart.sweeps.at(1).bytes_per_point, 5 * 4);
+  EXPECT_EQ(apart.bytes_apart, 40);
+  const SystemPlan fused = plan_of(waves("periodic"));
+  EXPECT_EQ(fused.sweeps.at(0).bytes_per_point, 7 * 4);
+  EXPECT_EQ(fused.bytes_apart, 40);
+  // By their storage, and nothing for fields with fewer axes, which caches have.
+  const SystemPlan mixed =
+      plan_of("fields: {u: {storage: f16}, a: {storage: f64}, b: {axes: [x]}}\nstages: [{u: u + a*b}]\n");
+  EXPECT_EQ(mixed.sweeps.at(0).bytes_per_point, 2 + 8 + 2);
+}
+
+TEST(Sweeps, AreNotFusedWhereThatMovesAsMuch) {
+  const SystemPlan plan = plan_of("fields: [u, w, a, b]\nstages: [{u: u + a}, {w: w + b}]\n");
+  EXPECT_EQ(plan.sweeps.size(), 2U);
+}
+
+TEST(Sweeps, AreNotFusedWhereTooMuchIsComputedAgain) {
+  // The second stage reads u at `count` points, so that the first one's operations are there as often.
+  const auto stages = [](int count, int operations) {
+    std::string value = "u";
+    for (int i = 0; i < operations; ++i) value = fmt::format("sin({})", value);
+    std::string sum = "w";
+    for (int dx = 1; dx <= count; ++dx) sum += fmt::format(" + u[0, {}]", dx);
+    return fmt::format("fields: [u, w]\nboundary: periodic\nstages: [{{u: \"{}\"}}, {{w: \"{}\"}}]\n", value,
+                       sum);
+  };
+  EXPECT_EQ(plan_of(stages(9, 2)).sweeps.size(), 1U);
+  EXPECT_EQ(plan_of(stages(2, 60)).sweeps.size(), 1U);
+  EXPECT_EQ(plan_of(stages(9, 60)).sweeps.size(), 2U);
+}
+
+TEST(Sweeps, HaveFewerPointsALaneWhereRegistersAreFew) {
+  const auto columns_of = [](const std::string& storage, int rows) {
+    std::string sum = "u";
+    for (int dy = 1; dy < rows; ++dy) sum += fmt::format(" + u[{}, 1]", dy);
+    const SystemPlan plan =
+        plan_of(fmt::format("fields: {{u: {{storage: {}}}}}\nstages: [{{u: \"{}\"}}]\n", storage, sum));
+    return plan.sweeps.at(0).columns;
+  };
+  EXPECT_EQ(columns_of("f32", 3), 4);
+  EXPECT_EQ(columns_of("f16", 3), 4);
+  EXPECT_EQ(columns_of("f64", 3), 2);
+  EXPECT_EQ(columns_of("f32", 25), 2);
+  EXPECT_EQ(columns_of("f32", 60), 1);
+}
+
+TEST(Numbers, AreDoublesWhereAnyFieldIs) {
+  EXPECT_FALSE(plan_of("fields: {u: {}, a: {storage: f16}}\nstages: [{u: u + a}]\n").in_doubles);
+  EXPECT_TRUE(plan_of("fields: {u: {}, a: {storage: f64}}\nstages: [{u: u + a}]\n").in_doubles);
+}
+
+}  // namespace
+}  // namespace spidergen::plan

@@ -1,6 +1,5 @@
 #include "plan/fuse_stages.h"
 
-#include <algorithm>
 #include <cstddef>
 
 namespace spidergen::plan {
@@ -12,6 +11,14 @@ using spec::UpdateOperation;
 
 bool has_rule(const spec::AxisBoundary& faces, BoundaryRule rule) {
   return faces.low.rule == rule && faces.high.rule == rule;
+}
+
+/// Does the node, by itself, have the same value a period further?
+bool repeats(const spec::SystemSpec& spec, const UpdateNode& node, std::size_t axis) {
+  if (node.operation == UpdateOperation::index) return node.which != static_cast<int>(axis);
+  if (node.operation != UpdateOperation::cell) return true;
+  const spec::SystemField& field = spec.fields[static_cast<std::size_t>(node.which)];
+  return !field.axes[axis] || has_rule(field.boundary[axis], BoundaryRule::periodic);
 }
 
 }  // namespace
@@ -40,19 +47,20 @@ bool StageFuser::can_read(const StageGroup& group, int field, const spec::Offset
   if (read.storage != (in_doubles_ ? spec::Storage::f64 : spec::Storage::f32)) return false;
   if (at == spec::Offset{}) return true;
   const std::vector<bool> needed = nodes_.needed_by({group.values.at(field)});
-  for (std::size_t i = 0; i < needed.size(); ++i) {
-    if (!needed[i]) continue;
-    const UpdateNode& node = nodes_.all()[i];
-    if (node.operation == UpdateOperation::bounded) return false;  // its offset would have to be shifted
-    for (std::size_t axis = 0; axis < at.size(); ++axis) {
-      if (at[axis] == 0 || has_rule(read.boundary[axis], BoundaryRule::constant)) continue;
-      if (!has_rule(read.boundary[axis], BoundaryRule::periodic)) return false;
-      const bool counts = node.operation == UpdateOperation::index && node.which == static_cast<int>(axis);
-      if (counts) return false;
-      if (node.operation != UpdateOperation::cell) continue;
-      const spec::SystemField& behind = spec_.fields[static_cast<std::size_t>(node.which)];
-      if (behind.axes[axis] && !has_rule(behind.boundary[axis], BoundaryRule::periodic)) return false;
+  const auto all_needed = [&](const auto& holds) {
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      if (needed[i] && !holds(nodes_.all()[i])) return false;
     }
+    return true;
+  };
+  // The offset of a bounded one would have to be shifted.
+  if (!all_needed([](const UpdateNode& node) { return node.operation != UpdateOperation::bounded; }))
+    return false;
+  for (std::size_t axis = 0; axis < at.size(); ++axis) {
+    if (at[axis] == 0 || has_rule(read.boundary[axis], BoundaryRule::constant)) continue;
+    const bool closes = has_rule(read.boundary[axis], BoundaryRule::periodic) &&
+                        all_needed([&](const UpdateNode& node) { return repeats(spec_, node, axis); });
+    if (!closes) return false;
   }
   return true;
 }

@@ -43,6 +43,7 @@ std::vector<ReadRow> rows_of(const std::vector<UpdateNode>& nodes) {
     row->second = {std::min(row->second[0], dx), std::max(row->second[1], dx)};
   }
   std::vector<ReadRow> rows;
+  rows.reserve(columns.size());
   for (const auto& [at, dx] : columns) rows.push_back({at[0], at[1], at[2], dx[0], dx[1]});
   return rows;
 }

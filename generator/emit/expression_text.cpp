@@ -87,7 +87,7 @@ class Writer {
   }
 
   std::string name(std::string_view type, const std::string& value, std::string_view comment = {}) {
-    const std::string name = fmt::format("t{}", names_++);
+    std::string name = fmt::format("t{}", names_++);
     lines_.push_back(
         fmt::format("const {} {} = {};{}{}", type, name, value, comment.empty() ? "" : "  // ", comment));
     return name;
@@ -166,7 +166,7 @@ class Writer {
   }
 
   std::string function_text(const UpdateNode& node) {
-    const std::string a = text(node.arguments[0]);
+    const std::string& a = text(node.arguments[0]);
     if (node.function == "min" || node.function == "max") {
       if (node.arguments.size() == 1) return a;
       return call(node.function == "min" ? "smaller" : "larger", a, text(node.arguments[1]));

@@ -170,9 +170,34 @@ class Reader:
         return found
 
 
+def system_differences(spec: Reader, told: dict) -> list[str]:
+    """The same of a system of equations: its fields, scalars and stages. tests/systems reads its expressions."""
+    fields = spec.keys["fields"]
+    own = entries(fields) if isinstance(fields, Mapping) else {name.text: Mapping([]) for name in fields}
+    stages = [[name for name in entries(stage) if name != "let"] for stage in spec.keys["stages"]]
+    wanted = []
+    for name, value in own.items():
+        keys = entries(value)
+        axes = sorted((axis.text for axis in keys["axes"]), reverse=True) if "axes" in keys else list(spec.axes)
+        wanted.append((name, keys.get("storage", spec.keys["storage"]).text, axes, any(name in stage for stage in stages)))
+    found = [(field["name"], field["storage"], field["axes"], field["written"]) for field in told["fields"]]
+    problems = [] if found == wanted else [f"the fields are {found} and not {wanted}"]
+    scalars = [scalar.text for scalar in spec.keys.get("scalars", [])]
+    if told["scalars"] != scalars:
+        problems.append(f"the scalars are {told['scalars']} and not {scalars}")
+    taken = [sweep["first_stage"] + i for sweep in told["sweeps"] for i in range(sweep["stages"])]
+    if taken != list(range(len(stages))):
+        problems.append(f"sweeps take the stages {taken} of {len(stages)}")
+    if (told["storage"], told["dimensions"]) != (spec.keys["storage"].text, len(spec.axes)):
+        problems.append(f"it is of {told['dimensions']}D {told['storage']}")
+    return problems
+
+
 def differences(tree: Mapping, told: dict) -> list[str]:
     """Where what --explain tells of a kernel is not what the spec says."""
     spec = Reader(tree)
+    if "stages" in spec.keys:
+        return system_differences(spec, told)
     shape = spec.keys["shape"].text if "shape" in spec.keys else None
     defaults = {"accumulate": "f64" if told["storage"] == "f64" else "f32", "accuracy": "full"}
     problems = [f"{key} is {told[key]}" for key, default in defaults.items()

@@ -137,7 +137,29 @@ def check_composed(plan: dict, found: dict) -> None:
         raise ValueError(f"composed weights sum to {sum(found.values())}, not {sum(exact.values())}")
 
 
+def check_system(plan: dict) -> None:
+    """Of a system of equations: the sweeps take all stages in turn, and read rows of fields that there are."""
+    stage = 0
+    for sweep in plan["sweeps"]:
+        if sweep["first_stage"] != stage or sweep["stages"] < 1:
+            raise ValueError(f"a sweep begins with stage {sweep['first_stage']}, not {stage}")
+        stage += sweep["stages"]
+        places = [row[:3] for row in sweep["rows"]]
+        if places != sorted(places) or any(places.count(place) > 1 for place in places):
+            raise ValueError(f"rows are not ascending: {sweep['rows']}")
+        for field, dz, dy, low, high in sweep["rows"]:
+            across = dict(zip("zyx", ((dz, dz), (dy, dy), (low, high))))
+            axes = plan["fields"][field]["axes"]
+            if low > high or any(reach != (0, 0) for axis, reach in across.items() if axis not in axes):
+                raise ValueError(f"a row of field {field}, which has the axes {axes}, is at {across}")
+    if sum(sweep["bytes"] for sweep in plan["sweeps"]) > plan["bytes_apart"]:
+        raise ValueError(f"sweeps move more than the {plan['bytes_apart']} bytes of a sweep a stage")
+
+
 def check(plan: dict) -> None:
+    if "system" in plan:
+        check_system(plan)
+        return
     check_prediction(plan)
     if plan["template"] == "lowrank2d":
         check_lists(plan)

@@ -1,9 +1,10 @@
 """Random systems of equations through the Python package against the reference in double precision, on the host:
 
-    check_random.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY]
+    check_random.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY] [--specs FILE...]
 
 Each is swept once and iterated three times, with arrays that lie in different ways, and on the CPU launch by launch in boxes,
-which has to give the same bits. With the library of the emulator, libspider_emulator.a, kernels for GPUs run emulated."""
+which has to give the same bits. Systems of files are checked before random ones. With the library of the emulator,
+libspider_emulator.a, kernels for GPUs run emulated."""
 
 import argparse
 import concurrent.futures
@@ -44,8 +45,8 @@ def decoded(array, storage):
 class Case:
     """A system, its fields, the scalars."""
 
-    def __init__(self, seed, backend, folder):
-        self.seed, self.text = seed, random_system.make(seed)
+    def __init__(self, seed, text, backend, folder):
+        self.seed, self.text = seed, text
         self.system = reference.read(self.text)
         self.made = self._make(backend, pathlib.Path(folder))
         self.rng = numpy.random.default_rng(seed)
@@ -89,14 +90,14 @@ class Case:
         """What is wrong with the fields that are written."""
         problems = []
         if set(found) != set(self.system.written):
-            problems.append(f"seed {self.seed}, {what}: the result has {', '.join(found)}, not {', '.join(self.system.written)}")
+            problems.append(f"{self.system.name}, {what}: the result has {', '.join(found)}, not {', '.join(self.system.written)}")
         for name, array in found.items():
             cells, storage = expected[name], self.system.fields[name].storage
             off = numpy.abs(decoded(array, storage).reshape(cells.extent) - cells.interior)
             beyond = ~(off <= cells.interior_errors)
             if beyond.any():
                 place = tuple(int(i) for i in numpy.argwhere(beyond)[0])
-                problems.append(f"seed {self.seed}, {what}: {name} has {beyond.sum()} of {beyond.size} values beyond the bound, "
+                problems.append(f"{self.system.name}, {what}: {name} has {beyond.sum()} of {beyond.size} values beyond the bound, "
                                 f"the first at {place}: off by {off[place]:.3g}, bound {cells.interior_errors[place]:.3g}")
         return problems
 
@@ -111,7 +112,7 @@ class Case:
         problems += self.compare(self.made.iterate(self.arrays, 3, **self.scalars), last, "3 steps")
         for name, array in self.arrays.items():
             if not numpy.array_equal(array, before[name]):
-                problems.append(f"seed {self.seed}: {name} has changed")
+                problems.append(f"{self.system.name}: {name} has changed")
         if self.made.info.backend in ("host", "emulated"):
             problems += self.check_boxes(first)
         return problems
@@ -131,7 +132,7 @@ class Case:
             if name in whole:
                 found = (outputs if kernel.info.uses[i] & spider.FIELD_RESULT_IN_OUTPUT else fields)[i]
                 if found.tobytes() != whole[name].tobytes():
-                    problems.append(f"seed {self.seed}: boxes give other bits of {name}")
+                    problems.append(f"{self.system.name}: boxes give other bits of {name}")
         return problems
 
     def padded_copy(self, name):
@@ -162,14 +163,14 @@ def emulate(library):
     spider_gen._compilers.host = lambda: toolchain
 
 
-def check(seed, backend, folder):
+def check(seed, text, backend, folder):
     """What is wrong; None where the generator has no plan for this system."""
     try:
-        return Case(seed, backend, folder).check()
+        return Case(seed, text, backend, folder).check()
     except spider_gen.SpecError as error:
         return None, str(error)
     except Exception as error:
-        return [f"seed {seed}: {type(error).__name__}: {error}"]
+        return [f"{text.splitlines()[0]}: {type(error).__name__}: {error}"]
 
 
 def main():
@@ -178,17 +179,20 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="the first")
     parser.add_argument("--backend", choices=("host", "cuda"), default="host")
     parser.add_argument("--emulator", type=pathlib.Path, metavar="LIBRARY")
+    parser.add_argument("--specs", type=pathlib.Path, nargs="*", default=[], metavar="FILE", help="of systems; others are left out")
     arguments = parser.parse_args()
     if arguments.emulator:
         emulate(arguments.emulator)
-    seeds = range(arguments.seed, arguments.seed + arguments.count)
+    texts = [path.read_text(encoding="utf-8") for path in arguments.specs]
+    cases = [(2 * i, text) for i, text in enumerate(texts) if "\nstages:" in text]  # even ones come from files
+    cases += [(seed, random_system.make(seed)) for seed in range(arguments.seed, arguments.seed + arguments.count)]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        found = list(pool.map(lambda seed: check(seed, arguments.backend, folder), seeds))
+        found = list(pool.map(lambda case: check(*case, arguments.backend, folder), cases))
     refused = [one[1] for one in found if isinstance(one, tuple)]
     problems = [problem for one in found if isinstance(one, list) for problem in one]
     print(*refused, *problems, sep="\n", end="\n" if refused or problems else "")
-    print(f"{len(seeds)} systems from seed {seeds.start}: {len(refused)} refused, {len(problems)} problems")
-    return 1 if problems or 10 * len(refused) > len(seeds) else 0
+    print(f"{len(cases)} systems, random ones from seed {arguments.seed}: {len(refused)} refused, {len(problems)} problems")
+    return 1 if problems or 10 * len(refused) > len(cases) else 0
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 """Draws kernels of every scheme, face and storage, compiles them for sm_90, and compares their stack frames and spilled bytes
 with known_spills.csv: a new one fails, and so does one that became smaller or went, until the list says so.
 
-  check_spills.py --spider-gen FILE [--nvcc FILE] [--count N] [--seed N] [--update]
+  check_spills.py --spider-gen FILE [--nvcc FILE] [--count N] [--systems-python FILE] [--seed N] [--update]
   check_spills.py --self-test
 
 --count  how many are compiled (default 24): one of each scheme, of which the headers of kernels tell, then of each scheme with
          each storage, then the rest; 0: all 182
+--systems-python  a Python with NumPy and PyYAML: 8 systems of equations are drawn with it, and compiled beside the others
 --seed   of what is drawn (default 20261701). known_spills.csv is of the default: of other seeds every spill fails
 --update writes what is found of the kernels that were compiled into known_spills.csv: read the difference before it is
          committed
@@ -38,6 +39,7 @@ MIXED_FACES = {2: "{y: {low: mirror, high: reflect}, x: {low: nearest, high: {co
                3: "{z: periodic, y: mirror, x: mirror}"}
 MIXED = ("star3d_r4_f32", "star3d_r4", "star3d_r4_f64", "star3d_r2", "star3d_r1_f32", "box3d_r2", "acoustic3d", "gauss3d",
          "box2d_r7", "box2d_r3_f32")
+SYSTEMS = 8
 LOWEST_SHARE = 0.8  # of the kernels that are asked for; fewer would mean that the sample lost its schemes
 FRAME = re.compile(r"Function properties for (.+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 Spills = dict[tuple[str, str], tuple[int, ...]]  # (kernel, function): entries that spill; their stack, stores and loads
@@ -72,6 +74,17 @@ def draw(spider_gen: str, seed: int, folder: pathlib.Path) -> list[pathlib.Path]
     return [mixed / f"kernels/mix_{name}.cu" for name in MIXED] + drawn
 
 
+def draw_systems(spider_gen: str, python: str, seed: int, folder: pathlib.Path) -> list[pathlib.Path]:
+    """The generated files of random systems of equations."""
+    (folder / "specs").mkdir(parents=True)
+    specs = []
+    for one in range(seed, seed + SYSTEMS):
+        specs.append(folder / f"specs/system{one}.yaml")
+        specs[-1].write_text(run(python, "-B", ROOT / "tests/systems/random_system.py", str(one)), encoding="utf-8")
+    run(spider_gen, *specs, "-o", folder / "kernels")
+    return [folder / f"kernels/{spec.stem}.cu" for spec in specs]
+
+
 def value_of(key: str, spec: str) -> str:
     found = re.search(rf"^{key}: *(.*)", spec, re.MULTILINE)
     return found[1] if found else ""
@@ -83,6 +96,9 @@ def headers_of(kernel: pathlib.Path) -> tuple[str, ...]:
 
 def describe(kernel: pathlib.Path) -> str:
     spec = (kernel.parents[1] / f"specs/{kernel.stem}.yaml").read_text(encoding="utf-8")
+    if "\nstages:\n" in spec:
+        stages = len(re.findall("^  - ", spec, re.MULTILINE))
+        return f"{value_of('dimensions', spec)}D, system of {stages} {'stage' if stages == 1 else 'stages'}"
     told = [f"{value_of('dimensions', spec)}D {value_of('storage', spec)}", "+".join(headers_of(kernel))]
     told += [f"{steps} steps"] if (steps := value_of("steps", spec)) else []
     told += ["update"] if value_of("update", spec) else []
@@ -168,6 +184,9 @@ def check(arguments: argparse.Namespace) -> int:
         chosen = choose(drawn, arguments.count)
         if len(chosen) < LOWEST_SHARE * arguments.count:
             sys.exit(f"{len(chosen)} kernels were drawn, {arguments.count} are asked for")
+        if arguments.systems_python:
+            systems = draw_systems(arguments.spider_gen, arguments.systems_python, arguments.seed, pathlib.Path(folder) / "systems")
+            drawn, chosen = drawn + systems, chosen + systems
         what = {kernel.stem: describe(kernel) for kernel in chosen}
         longest_first = sorted(chosen, key=lambda kernel: -kernel.stat().st_size)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -180,6 +199,8 @@ def check(arguments: argparse.Namespace) -> int:
     if arguments.seed == SEED:
         known = {(row["kernel"], row["function"]): tuple(int(row[column]) for column in COLUMNS[3:]) for row in read_known()}
         unknown = {kernel for kernel, _ in known} - {kernel.stem for kernel in drawn}
+        if not arguments.systems_python:
+            unknown = {kernel for kernel in unknown if not kernel.startswith("system")}
         problems += [f"{kernel} of {KNOWN.name} is no kernel that is drawn" for kernel in sorted(unknown)]
     problems += problems_of(found, known, set(what))
     for problem in problems:
@@ -221,6 +242,7 @@ def main() -> int:
     parser.add_argument("--spider-gen")
     parser.add_argument("--nvcc", default="nvcc")
     parser.add_argument("--count", type=int, default=24)
+    parser.add_argument("--systems-python", metavar="FILE")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--self-test", action="store_true")

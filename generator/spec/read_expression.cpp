@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "spec/coefficients.h"
@@ -229,7 +231,8 @@ class Parser {
   }
 
   int fail_at_close() {
-    if (token().kind == TokenKind::end) return fail(token().offset, "')' is missing");
+    if (token().kind == TokenKind::end)
+      return fail(token().offset, "')' is missing; inside [ ] and { } quote what holds a comma");
     refuse_rest();
     return none;
   }
@@ -302,6 +305,13 @@ class Parser {
       return fail(name.offset,
                   fmt::format("'{}' is not a function{}; functions are {}", name.text,
                               did_you_mean(name.text, function_names()), list_names(function_names())));
+    }
+    const auto leaf = vocabulary_.leaves.find(name.text);
+    if (leaf != vocabulary_.leaves.end() && leaf->second.operation == UpdateOperation::cell) {
+      constexpr std::array<std::string_view, 3> neighbours = {"[1]", "[0, 1]", "[0, 0, 1]"};
+      return fail(name.offset,
+                  fmt::format("'{}' is a field, not an operator; a neighbour of it is written {}{}",
+                              name.text, name.text, neighbours.at(std::size_t(vocabulary_.dimensions - 1))));
     }
     std::vector<std::string> known;
     for (const auto& [text, taps] : vocabulary_.operators) known.push_back(text);

@@ -13,7 +13,9 @@ struct SyntaxHint {
 // What yaml-cpp's messages mean for the person who wrote the file.
 constexpr SyntaxHint syntax_hints[] = {
     {"end of sequence flow", "close the list with ']' and separate its entries by commas"},
-    {"end of map flow", "close the mapping with '}' and separate its entries by commas"},
+    {"end of map flow",
+     "close the mapping with '}', separate its entries by commas, and quote text that holds brackets or "
+     "commas"},
     {"end of sequence", "begin the lines of one list in one column"},
     {"end of map", "begin the lines of one mapping in one column"},
     {"illegal flow end", "remove the bracket or open it before"},

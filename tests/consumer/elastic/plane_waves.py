@@ -17,7 +17,7 @@ PLACES = {"vx": (0, 0), "vy": (1, 1), "sxx": (1, 0), "syy": (1, 0), "sxy": (0, 1
 
 
 def travel(kind, n, steps, time=0.25):
-    """The wave after this time by so many steps: the error of vx, and of its speed, both relative; and the bound of the latter."""
+    """The wave after this time by so many steps: the relative errors of vx and of its speed, and a bound of the latter."""
     length, (nx, ny) = np.hypot(*K), K / np.hypot(*K)
     speed, (ux, uy) = (((LAM + 2 * MU) / RHO) ** 0.5, (nx, ny)) if kind == "P" else ((MU / RHO) ** 0.5, (-ny, nx))
     size = {"vx": ux, "vy": uy, "sxx": -((LAM + 2 * MU) * nx * ux + LAM * ny * uy) / speed,

@@ -8,13 +8,20 @@ from . import _arrays, _autograd, _compilers, _places, spider
 from ._calls import MOST_LAUNCHES, REFUSED, in_python
 
 
+def _cell(cell: Any) -> tuple[int, ...]:
+    try:
+        return tuple(cell)
+    except TypeError:
+        raise TypeError(f"points are a list of cells, such as [(3, 4)], and {cell!r} is no cell") from None
+
+
 class Points:
     """Cells of arrays of one shape. Made by Stencil.points and System.points; those of a system serve for its fields of all
     storages."""
 
     def __init__(self, stencil: Any, shape: Sequence[int], cells: Sequence[Sequence[int]]):
         self._stencil = stencil
-        self._shape, self._cells = tuple(shape), [tuple(cell) for cell in cells]
+        self._shape, self._cells = tuple(shape), [_cell(cell) for cell in cells]
         if 0 in self._shape and self._cells:
             raise ValueError(f"arrays of shape {self._shape} have no cells, and there are {len(self._cells)} points")
         self._by_place: dict[Any, Any] = {}  # by device

@@ -67,6 +67,9 @@ class System(_made.Made):
         Cells beyond `halo` faces stay what they are around `state`. `progress` is True for a bar on standard error with the time
         left, or a function of the steps done and all steps.
         """
+        for what, asked, value in (("inject", inject, "(points, values)"), ("record", record, "points")):
+            if asked is not None and not isinstance(asked, Mapping):
+                raise TypeError(f"{what} is a dict by the names of fields, {{NAME: {value}}}, not a {type(asked).__name__}")
         call = _Call(state, spider._int64("steps", steps), stream, in_place, scalars, dict(inject or {}), dict(record or {}),
                      _progress.make(progress, self.name), iterates=True)
         if call.steps < 0:

@@ -16,11 +16,11 @@ extern "C" {
 #endif
 
 /* The kernel for spider_run and spider_run_steps, whose sweeps have these fields:
- * vx f32, two buffers; y constant 0; x constant 0
- * vy f32, two buffers; y constant 0; x constant 0
- * sxx f32, two buffers; y constant 0; x constant 0
- * syy f32, two buffers; y constant 0; x constant 0
- * sxy f32, two buffers; y constant 0; x constant 0
+ * vx f32, written in place; y constant 0; x constant 0
+ * vy f32, written in place; y constant 0; x constant 0
+ * sxx f32, written in place; y constant 0; x constant 0
+ * syy f32, written in place; y constant 0; x constant 0
+ * sxy f32, written in place; y constant 0; x constant 0
  * b f32, read; y constant 0; x constant 0
  * lam f32, read; y constant 0; x constant 0
  * mu f32, read; y constant 0; x constant 0 */

@@ -17,9 +17,9 @@
 //           lam f32, read; z constant 0; y constant 0; x constant 0
 //           mu f32, read; z constant 0; y constant 0; x constant 0
 // Sweep 1   Stage 1: vx, vy, vz
-//           28 rows, reach z -2..2, y -2..2, x -2..2; 72 operations and 52 bytes a point; 2 points a lane
+//           28 rows, reach z -2..2, y -2..2, x -2..2; 72 operations and 52 bytes a point; 4 points a lane
 // Sweep 2   Stage 2: sxx, syy, szz, sxy, sxz, syz
-//           29 rows, reach z -2..2, y -2..2, x -2..2; 82 operations and 68 bytes a point; 2 points a lane
+//           29 rows, reach z -2..2, y -2..2, x -2..2; 82 operations and 68 bytes a point; 4 points a lane
 
 #include "elastic3d.h"
 
@@ -92,7 +92,7 @@ struct Fields {
 struct Sweep0 : Fields {
   using Number = float;
   static constexpr int dimensions = 3;
-  static constexpr int columns = 2, blocks_per_multiprocessor = 2;
+  static constexpr int columns = 4, blocks_per_multiprocessor = 2;
   static constexpr int row_count = 28, written_count = 3;
   // Field, dz, dy, lowest and highest dx of each row that a point reads.
   static constexpr spider::ReadRow rows[row_count] = {
@@ -224,7 +224,7 @@ struct Sweep0 : Fields {
 struct Sweep1 : Fields {
   using Number = float;
   static constexpr int dimensions = 3;
-  static constexpr int columns = 2, blocks_per_multiprocessor = 2;
+  static constexpr int columns = 4, blocks_per_multiprocessor = 2;
   static constexpr int row_count = 29, written_count = 6;
   // Field, dz, dy, lowest and highest dx of each row that a point reads.
   static constexpr spider::ReadRow rows[row_count] = {

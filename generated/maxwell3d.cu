@@ -12,7 +12,7 @@
 //           hy f32, two buffers; z constant 0; y constant 0; x constant 0
 //           hz f32, two buffers; z constant 0; y constant 0; x constant 0
 // Sweep 1   Stages 1 to 2, fused: ex, ey, ez, hx, hy, hz
-//           22 rows, reach z -1..1, y -1..1, x -1..1; 78 operations and 48 bytes a point; 2 points a lane
+//           22 rows, reach z -1..1, y -1..1, x -1..1; 78 operations and 48 bytes a point; 4 points a lane
 // Fused     48 bytes a point in the place of 72, a sweep a stage
 
 #include "maxwell3d.h"
@@ -62,7 +62,7 @@ struct Fields {
 struct Sweep0 : Fields {
   using Number = float;
   static constexpr int dimensions = 3;
-  static constexpr int columns = 2, blocks_per_multiprocessor = 2;
+  static constexpr int columns = 4, blocks_per_multiprocessor = 2;
   static constexpr int row_count = 22, written_count = 6;
   // Field, dz, dy, lowest and highest dx of each row that a point reads.
   static constexpr spider::ReadRow rows[row_count] = {

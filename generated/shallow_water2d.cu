@@ -101,7 +101,7 @@ struct Sweep0 : Fields {
 struct Sweep1 : Fields {
   using Number = float;
   static constexpr int dimensions = 2;
-  static constexpr int columns = 4, blocks_per_multiprocessor = 4;
+  static constexpr int columns = 4, blocks_per_multiprocessor = 3;
   static constexpr int row_count = 5, written_count = 1;
   // Field, dz, dy, lowest and highest dx of each row that a point reads.
   static constexpr spider::ReadRow rows[row_count] = {

@@ -265,6 +265,7 @@ class Cells(unittest.TestCase):
                 ({"inject": {"p": cell}}, TypeError, "inject takes a pair for p: the points, and values"),
                 ({"inject": {"p": ((2, 3), [1, 2])}}, TypeError, r"points are a list of cells, such as \[\(3, 4\)\], and 2 is no"),
                 ({"record": {"p": (2, 3)}}, TypeError, "and 2 is no cell"),
+                ({"record": {"p": [(2, 3.5)]}}, TypeError, r"and \(2, 3.5\) is no cell"),
                 ({"record": ["p"]}, TypeError, r"record is a dict by the names of fields, \{NAME: points\}, not a list"),
                 ({"inject": (cell, [1, 2])}, TypeError, r"inject is a dict .*\{NAME: \(points, values\)\}, not a tuple"),
                 ({"inject": {"p": (cell, [1, 2, 3])}}, ValueError,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Sequence
 
 from . import _arrays, _autograd, _compilers, _places, spider
@@ -10,7 +11,7 @@ from ._calls import MOST_LAUNCHES, REFUSED, in_python
 
 def _cell(cell: Any) -> tuple[int, ...]:
     try:
-        return tuple(cell)
+        return tuple(operator.index(i) for i in cell)
     except TypeError:
         raise TypeError(f"points are a list of cells, such as [(3, 4)], and {cell!r} is no cell") from None
 

@@ -167,6 +167,18 @@ void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& l
   }
 }
 
+/// Passes along an axis each, with what each would take of a sweep's estimate.
+void describe_passes(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
+  lines.push_back(fmt::format("Passes    {}, one after the other, of {:.0f} us in all", plan.passes.size(),
+                              plan.microseconds));
+  for (const plan::PassPlan& pass : plan.passes) {
+    lines.push_back(fmt::format("          along {}: {}, {}, {:.0f} us",
+                                spec::axis_letters[static_cast<std::size_t>(pass.axis)],
+                                counted(std::ssize(pass.spec.taps), "tap"),
+                                plan::scheme_name(pass.plan.scheme), pass.plan.microseconds));
+  }
+}
+
 /// What is multiplied. Bands are their scheme's to describe.
 void describe_products(const plan::Contraction& contraction, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}",
@@ -252,6 +264,10 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
                               bound_text(plan.error_bound)));
   describe_lost_steps(spec, plan.op.steps, lines);
   lines.push_back("Engine    " + engine_text(spec, plan.engine));
+  if (!plan.passes.empty()) {
+    describe_passes(plan, lines);
+    return lines;
+  }
   if (plan.composition) describe_composed(plan, lines);
   if (plan.contraction.on_tensor_cores() && !plan.contraction.is_bands() && !plan.contraction.is_low_rank())
     describe_products(plan.contraction, lines);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -187,16 +188,61 @@ SchemeText scheme_text(const Kernel& kernel) {
   return text;
 }
 
-EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
+/// What all kernels of a file tell of where they come from.
+render::Bindings source_bindings(const Kernel& kernel, const std::string& version) {
   render::Bindings bindings = provenance(kernel.spec, version);
   // Not in the header: a new comment in the spec must not compile its includers again.
   bindings["hash"] = kernel.spec.source_hash;
   bind_stencil(kernel.spec, kernel.plan, bindings);
   bindings["storage_code"] = storage_code(kernel.spec.storage);
   bindings["device_abi"] = fmt::to_string(device_abi);
+  bindings["products"] = fmt::to_string(kernel.contraction().chained_products());
+  return bindings;
+}
+
+/// A pass in a namespace of its own; notes the headers of its schemes.
+std::string pass_text(const plan::PassPlan& pass, const std::string& version,
+                      std::set<std::string>& headers) {
+  const pack::PackedKernel packed = pack::pack(pass.plan);
+  const Kernel kernel{pass.spec, pass.plan, packed};
+  render::Bindings bindings = source_bindings(kernel, version);
+  const SchemeText text = scheme_text(kernel);
+  headers.emplace(plan::scheme_name(pass.plan.scheme));
+  headers.insert(text.more_schemes.begin(), text.more_schemes.end());
+  for (const char* of_file : {"device_abi", "report", "summary", "source"}) bindings.erase(of_file);
+  bindings["axis"] = spec::axis_letters[static_cast<std::size_t>(pass.axis)];
+  bindings["host_forms"] = host_forms_text(kernel);
+  bindings["stencil"] = text.stencil;
+  bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
+  bindings["minimum_arch"] = fmt::to_string(first_sparse_arch);
+  return render_part("pass.cu.in", bindings);
+}
+
+EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
+  render::Bindings bindings = source_bindings(kernel, version);
+  std::set<std::string> headers;
+  std::vector<std::string> texts;
+  std::vector<std::string> kernels;
+  for (const plan::PassPlan& pass : kernel.plan.passes) {
+    texts.push_back(pass_text(pass, version, headers));
+    kernels.push_back(
+        fmt::format("&pass_{}::kernel", spec::axis_letters[static_cast<std::size_t>(pass.axis)]));
+  }
+  std::vector<std::string> includes;
+  for (const std::string& header : headers)
+    includes.push_back(fmt::format("#include <spider/kernels/{}.h>", header));
+  bindings["scheme_headers"] = fmt::format("{}", fmt::join(includes, "\n"));
+  bindings["pass_namespaces"] = fmt::format("{}", fmt::join(texts, "\n\n"));
+  bindings["pass_kernels"] = fmt::format("{}", fmt::join(kernels, ", "));
+  bindings["minimum_arch"] = fmt::to_string(first_sparse_arch);
+  return {kernel.spec.name + ".cu", render_part("passes.cu.in", bindings) + "\n"};
+}
+
+EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
+  if (!kernel.plan.passes.empty()) return emit_passes(kernel, version);
+  render::Bindings bindings = source_bindings(kernel, version);
   bindings["host_forms"] = host_forms_text(kernel);
   bindings["update"] = kernel.spec.update ? update_struct(kernel.spec, kernel.plan.op.steps) : "";
-  bindings["products"] = fmt::to_string(kernel.contraction().chained_products());
   std::visit(
       [&]<class Scheme>(const Scheme& scheme) {
         const SchemeText text = scheme_text(kernel);

@@ -275,8 +275,12 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
                          const std::vector<std::string>& architectures) {
   std::string text = fmt::format("{}: {}\n", spec.name, summary(spec));
   for (const std::string& line : report(spec, plan)) text += "  " + line + "\n";
-  append_resources(plan, text);
-  if (plan.contraction.is_low_rank()) {
+  if (plan.passes.empty()) append_resources(plan, text);
+  if (!plan.passes.empty()) {
+    text += fmt::format("  Work      {} multiply-adds and {} bytes a point, in all passes\n",
+                        plan.contraction.taps.size(),
+                        static_cast<double>(plan.passes.size()) * figures_of(plan).bytes_per_point);
+  } else if (plan.contraction.is_low_rank()) {
     append_work(figures_of(plan), plan.engine, text);
     append_all_lists(spec, plan, text);
   } else if (plan.contraction.on_tensor_cores()) {

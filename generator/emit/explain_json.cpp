@@ -259,6 +259,17 @@ std::string composition_json(const plan::KernelPlan& plan) {
                      plan.composition->rims_us);
 }
 
+/// Of passes along an axis each what they are; empty for others.
+std::string axis_passes_json(const plan::KernelPlan& plan) {
+  const auto pass_json = [](const plan::PassPlan& pass) {
+    return fmt::format(R"({{"axis": "{}", "template": "{}", "taps": {}, "us": {:.1f}}})",
+                       spec::axis_letters[static_cast<std::size_t>(pass.axis)],
+                       plan::scheme_name(pass.plan.scheme), pass.plan.weights.taps.size(),
+                       pass.plan.microseconds);
+  };
+  return fmt::format("  \"axis_passes\": [{}],\n", joined(plan.passes, ", ", pass_json));
+}
+
 std::string candidate_json(const plan::Candidate& candidate) {
   const bool holds = candidate.objection.empty();
   return fmt::format(
@@ -295,7 +306,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"{}\",\n  \"accumulate\": \"{}\",\n",
                       spec.dimensions, storage_name(spec.storage), number_name(spec.storage));
   json += fmt::format("  \"engine\": \"{}\",\n  \"template\": \"{}\",\n", plan::engine_name(plan.engine),
-                      plan::scheme_name(plan.scheme));
+                      plan.passes.empty() ? plan::scheme_name(plan.scheme) : plan::passes_name);
   json += fmt::format("  \"steps\": {},\n", plan.op.steps);
   json += fmt::format("  \"accuracy\": \"{}\",\n  \"adds_identity\": {},\n", accuracy_name(spec.accuracy),
                       weights.adds_identity);
@@ -314,6 +325,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
       weights.terms, weights.exponent, weights.remainder_exponent, weights.factor, weights.exact, weights.sum,
       weights.packed_sum);
   json += composition_json(plan);
+  json += axis_passes_json(plan);
   json += fmt::format("  \"chained_mmas\": {},\n  \"operands\": {},\n", plan.contraction.longest_chain(),
                       plan.contraction.operands.size());
   json += fmt::format("  \"tap_rows\": [\n{}\n  ],\n", tap_rows_json(plan));

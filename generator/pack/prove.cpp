@@ -357,9 +357,28 @@ void prove_composed(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
   }
 }
 
+/// Each pass is its spec, and the products of their weights are the weights of all, each within the roundings
+/// of its factors.
+void prove_passes(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
+  const double rounding = static_cast<double>(plan.passes.size()) * plan::pass_rounding(plan.weights);
+  std::size_t products = 1;
+  for (const plan::PassPlan& pass : plan.passes) {
+    products *= pass.plan.weights.taps.size();
+    prove(pass.spec, pass.plan, pack(pass.plan));
+  }
+  if (products != spec.taps.size()) throw diag::InternalError("the passes have other taps than the spec");
+  for (const spec::Tap& tap : spec.taps) {
+    const double product = plan::packed_product(plan.passes, tap.at);
+    if (std::fabs(product - tap.weight) <= rounding * std::fabs(tap.weight)) continue;
+    throw diag::InternalError(fmt::format("tap (dz = {}, dy = {}, dx = {}): weight {} became {} in passes",
+                                          tap.at[0], tap.at[1], tap.at[2], tap.weight, product));
+  }
+}
+
 }  // namespace
 
 void prove(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
+  if (!plan.passes.empty()) return prove_passes(spec, plan);
   if (plan.composition) {
     prove_packing(plan.contraction, packed);
     prove_composed(spec, plan, packed);

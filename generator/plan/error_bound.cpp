@@ -235,9 +235,27 @@ ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan)
   return bound;
 }
 
+/// Passes one after the other. An error of what one pass leaves grows no faster than the magnitudes do, so
+/// that the parts of sum |w x| add up. What passes make of constants beyond faces is rounded, too, and so are
+/// the products of f64 weights.
+ErrorBound bound_passes(const KernelPlan& plan) {
+  ErrorBound bound;
+  for (const PassPlan& pass : plan.passes) {
+    const bool doubles = pass.spec.storage == spec::Storage::f64;
+    const ErrorBound& own = pass.plan.error_bound;
+    constexpr double of_constants = 1;
+    const double of_weights = doubles ? 1 : 0;
+    bound.sum += higher_orders * (own.result + own.sum +
+                                  (of_constants + of_weights) * (doubles ? f64_rounding : f32_rounding));
+    bound.absolute = higher_orders * (bound.absolute * sum_of_magnitudes(pass.plan.weights) + own.absolute);
+  }
+  return bound;
+}
+
 }  // namespace
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  if (!plan.passes.empty()) return bound_passes(plan);
   // What is left of a number of steps, and rims, are stepped.
   if (plan.composition) return bound_both(bound_composed(spec, plan), bound_steps(spec, plan), plan);
   if (plan.contraction.is_low_rank()) {

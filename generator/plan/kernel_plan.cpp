@@ -16,6 +16,18 @@ KernelPlan of_one_step(const spec::StencilSpec& spec, KernelPlan plan) {
 
 }  // namespace
 
+double packed_product(const std::vector<PassPlan>& passes, const spec::Offset& at) {
+  double product = 1;
+  for (const PassPlan& pass : passes) {
+    double weight = 0;
+    for (const RoundedTap& tap : pass.plan.weights.taps) {
+      if (tap.at[pass.axis] == at[pass.axis]) weight = tap.packed;
+    }
+    product *= weight;
+  }
+  return product;
+}
+
 KernelPlan plan_of_composed(const spec::StencilSpec& spec, const KernelPlan& plan) {
   KernelPlan composed = plan;
   composed.weights = plan.composition->weights;

@@ -60,7 +60,13 @@ struct ComposedSteps {
   bool operator==(const ComposedSteps&) const = default;
 };
 
-/// All decisions about a kernel; nothing about its text.
+/// By it candidates that are taken in passes along one axis each are known (plan/axis_passes.h).
+inline constexpr std::string_view passes_name = "passes";
+
+struct PassPlan;
+
+/// All decisions about a kernel; nothing about its text. Of a sweep in passes contraction and scheme are
+/// those of the first, with the taps of all; weights are those that the passes together stand for.
 struct KernelPlan {
   Engine engine = Engine::sparse;
   int dimensions = 2;
@@ -76,9 +82,27 @@ struct KernelPlan {
       composition;  ///< of more steps, where contraction and scheme are of all as one
   ErrorBound error_bound;
   std::vector<Candidate> candidates;  ///< fastest first, then those with an objection
+  std::vector<PassPlan> passes;       ///< in the order in which they run; none: one sweep does it all
 
   bool operator==(const KernelPlan&) const = default;
 };
+
+/// A pass along one axis over all cells, from field to field.
+struct PassPlan {
+  int axis = spec::axis_x;
+  spec::StencilSpec spec;
+  KernelPlan plan;
+
+  bool operator==(const PassPlan& other) const { return axis == other.axis && plan == other.plan; }
+};
+
+/// What the weights of passes that meet at an offset multiply to.
+[[nodiscard]] double packed_product(const std::vector<PassPlan>& passes, const spec::Offset& at);
+
+/// By how much a weight of a pass may be off its spec's, as a part of it.
+[[nodiscard]] constexpr double pass_rounding(const RoundedWeights& weights) {
+  return weights.in_f64 ? 0x1p-49 : 0x1p-22;
+}
 
 /// Of composed steps: the plan of a sweep as that of one step of plan::composed_spec, and that of a sweep
 /// of one step.

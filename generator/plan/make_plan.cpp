@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/axis_passes.h"
 #include "plan/choose_steps.h"
 #include "plan/composed_steps.h"
 #include "plan/one_step.h"
@@ -36,7 +37,11 @@ double estimate_single_step(const spec::StencilSpec& spec) {
 }  // namespace
 
 PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
-  if (spec.steps == 1) return plan_one_step(spec, request);
+  if (spec.steps == 1) {
+    PlanResult result = plan_one_step(spec, request);
+    take_passes(spec, request, result);
+    return result;
+  }
   const double single_us = estimate_single_step(spec);
   const Operator op = operator_of(spec, choose_steps(spec, request, single_us));
   Problem problem{spec, op, Engine::sparse, tap_rows_of(op), {}};

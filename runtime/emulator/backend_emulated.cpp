@@ -91,6 +91,14 @@ Outcome release(void* memory) {
   return {};
 }
 
+Outcome allocate_scratch(std::uint64_t bytes, void** memory, void* /*stream*/) {
+  return allocate(bytes, memory);
+}
+
+Outcome release_scratch(void* memory, void* /*stream*/) {
+  return release(memory);
+}
+
 Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
                std::uint64_t row_bytes, std::uint64_t rows) {
   copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows);

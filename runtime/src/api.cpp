@@ -13,6 +13,8 @@
 
 #include "backend.h"
 #include "fields.h"
+#include "passes.h"
+#include "ready_sweep.h"
 #include "report.h"
 #include "system.h"
 #include "system_fields.h"
@@ -23,6 +25,12 @@ namespace {
 
 using spider::check_kernel;
 using spider::guarded;
+using spider::make_ready;
+using spider::other_fields;
+using spider::ReadySweep;
+using spider::SweepFields;
+using spider::whole_interior;
+using spider::writes_before;
 using spider::backend::Outcome;
 
 std::string& last_error() {
@@ -30,88 +38,13 @@ std::string& last_error() {
   return text;
 }
 
-static_assert(sizeof(spider_kernel) == 1768, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 1784, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 216 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
                   offsetof(spider::SweepArguments, aligned_input) == 212 &&
                   sizeof(spider::BoxesArguments) == 472 && sizeof(spider::SystemArguments) == 1992,
               "another layout must have another size, or another SPIDER_ABI");
-
-spider::Box whole_interior(const spider_field& field) {
-  return {{0, 0, 0}, {field.extent[0], field.extent[1], field.extent[2]}};
-}
-
-/// A box of a part, counted in the whole.
-spider::Box box_in_whole(const spider::Box& box, const spider::PlacedFields& fields) {
-  return {
-      {fields.origin[0] + box.offset[0], fields.origin[1] + box.offset[1], fields.origin[2] + box.offset[2]},
-      {box.extent[0], box.extent[1], box.extent[2]}};
-}
-
-/// Which fields' rows start where vectors of them can be read or written: all forms of a kernel ask for the
-/// same.
-struct AlignedRows {
-  bool in;
-  bool out;
-};
-
-AlignedRows find_aligned_rows(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                              const spider::Tiling& tiling) {
-  // Time steps in 3D count the cells of a plane that they read in vectors with 32 bits: small fields may take
-  // them where the first form is another.
-  const bool counts_planes =
-      std::any_of(kernel.forms, kernel.forms + kernel.form_count, [](const spider::SweepForm& form) {
-        return form.tiling.kind == spider::TilingKind::blocks && form.tiling.balances_tail;
-      });
-  return {spider::rows_aligned(kernel, in, tiling.input_alignment, true) &&
-              (!counts_planes || spider::plane_cells_fit_32_bits(kernel, in)),
-          spider::rows_aligned(kernel, out, tiling.output_alignment, false)};
-}
-
-spider::SweepArguments make_arguments(const spider_field& in, const spider_field& out,
-                                      const AlignedRows& aligned, const spider::Box& box,
-                                      const spider::BlockGrid& grid) {
-  return {in.data,
-          out.data,
-          {in.stride[0], in.stride[1]},
-          {out.stride[0], out.stride[1]},
-          {in.extent[0], in.extent[1], in.extent[2]},
-          box,
-          grid,
-          aligned.in,
-          aligned.out};
-}
-
-/// What a sweep is given: `previous`, `further` and `scalars` are null where the kernel takes none.
-struct SweepFields {
-  const spider_field* in = nullptr;
-  const spider_field* out = nullptr;
-  const spider_field* previous = nullptr;
-  const spider_field* const* further = nullptr;
-  const double* scalars = nullptr;
-  const spider_field* out_previous = nullptr;
-};
-
-/// Does a sweep of the kernel's steps write the step before the last one, too?
-bool writes_before(const spider_kernel& kernel) {
-  return kernel.info.previous != nullptr && kernel.info.steps > 1;
-}
-
-/// The fields that the kernel takes beside input and output, given or not.
-std::vector<spider::OtherField> other_fields(const spider_kernel& kernel, const SweepFields& given) {
-  const spider_kernel_info& info = kernel.info;
-  std::vector<spider::OtherField> others;
-  if (info.previous != nullptr) {
-    others.push_back({given.previous, info.storage, "the previous field " + std::string(info.previous),
-                      writes_before(kernel)});
-  }
-  for (std::int32_t i = 0; i < info.field_count; ++i) {
-    others.push_back({given.further == nullptr ? nullptr : given.further[i], info.field_storages[i],
-                      "the field " + std::string(info.field_names[i])});
-  }
-  return others;
-}
 
 /// Whether a sweep of several steps can write the step before the last one where it is told to.
 Outcome check_out_previous(const spider_kernel& kernel, const SweepFields& given, const spider_part& part,
@@ -202,113 +135,12 @@ Outcome check_memory(const spider_kernel& kernel, const SweepFields& given) {
   return given.out_previous == nullptr ? Outcome{} : check(*given.out_previous, "out_previous");
 }
 
-/// What an update takes in a sweep of so many steps, into the arguments. Do the rows of all its fields start
-/// on 16 bytes?
-bool add_update(const spider_kernel& kernel, const SweepFields& given, const spider::PlacedFields& placed,
-                const spider_part& part, std::int32_t steps, spider::UpdateArguments& arguments) {
-  constexpr std::int64_t vector_bytes = 16;
-  bool aligned = true;
-  std::int32_t count = 0;
-  for (const spider::OtherField& other : other_fields(kernel, given)) {
-    const spider_field field = spider::place_other(kernel, placed, other, part);
-    if (other.takes_turns) {
-      arguments.before = field.data;
-      std::copy_n(field.stride, 2, arguments.before_stride);
-    } else {
-      arguments.further[count++] = {field.data, {field.stride[0], field.stride[1]}};
-    }
-    aligned = aligned && spider::rows_aligned(field, other.storage, vector_bytes);
-  }
-  if (given.out_previous != nullptr && steps > 1) {
-    const spider_field field = spider::place_fields(kernel, *given.in, *given.out_previous, part).out;
-    arguments.output_before = field.data;
-    std::copy_n(field.stride, 2, arguments.output_before_stride);
-    aligned = aligned && spider::rows_aligned(field, kernel.info.storage, vector_bytes);
-  }
-  for (std::int32_t i = 0; i < kernel.info.scalar_count; ++i) {
-    arguments.scalars[i] = static_cast<float>(given.scalars[i]);
-    arguments.wide_scalars[i] = given.scalars[i];
-  }
-  for (int axis = 0; axis < 3; ++axis) {
-    arguments.first[axis] = placed.origin[axis] - part.origin[axis];
-    arguments.whole[axis] = part.whole[axis];
-  }
-  return aligned;
-}
-
 /// Rows that a copy is to keep apart.
 Outcome check_pitches(std::uint64_t to_pitch, std::uint64_t from_pitch, std::uint64_t row_bytes,
                       std::uint64_t rows) {
   if (rows < 2 || std::min(to_pitch, from_pitch) >= row_bytes) return {};
   return {SPIDER_ERROR_STRIDE, "rows of " + std::to_string(row_bytes) + " bytes overlap at a pitch of " +
                                    std::to_string(std::min(to_pitch, from_pitch))};
-}
-
-/// A sweep that only needs to be launched.
-struct ReadySweep {
-  spider_field in;
-  spider_field out;
-  const spider::SweepForm* form;
-  spider::UpdateArguments arguments;  ///< of kernels without an update the base alone counts
-  std::int64_t blocks;
-  bool early;  ///< may the sweep start while what is ahead of it still runs?
-  // What the form of the rims computes, ahead of it: both read the input alone, and write other cells.
-  const spider::SweepForm* rims_form;
-  spider::BoxesArguments rims;
-  std::int64_t rim_blocks;
-  bool rims_early;  ///< as `early`
-  bool beside;      ///< the same of what is ahead but for the launch of the rims
-
-  [[nodiscard]] Outcome launch(const spider_kernel& kernel, void* stream) const {
-    if (rim_blocks > 0) {
-      Outcome launched =
-          spider::backend::launch(kernel, {*rims_form, rim_blocks, rims_early, stream}, rims, in, out);
-      if (launched.status != SPIDER_OK || blocks == 0) return launched;
-    }
-    const bool is_early = rim_blocks > 0 ? beside : early;
-    return spider::backend::launch(kernel, {*form, blocks, is_early, stream}, arguments, in, out);
-  }
-};
-
-/// Of `steps` time steps, of which the kernel has a form; the fields are a part of a whole, or `part` is
-/// null. Kernel and fields are checked already.
-ReadySweep make_ready(const spider_kernel& kernel, const SweepFields& given, const spider::Box& box,
-                      const spider_part* part, const spider::backend::Residencies& residencies,
-                      std::int32_t steps) {
-  const spider_part place = part == nullptr ? spider::whole_part(*given.in) : *part;
-  const spider::PlacedFields placed = part == nullptr
-                                          ? spider::PlacedFields{*given.in, *given.out, {0, 0, 0}}
-                                          : spider::place_fields(kernel, *given.in, *given.out, place);
-  const spider::Box points = box_in_whole(box, placed);
-  // Forms of as many steps read and store alike, but for those of rims.
-  const spider::SweepForm* const end = kernel.forms + kernel.form_count;
-  const spider::SweepForm* const first =
-      std::find_if(kernel.forms, end, [&](const spider::SweepForm& form) { return form.steps == steps; });
-  AlignedRows aligned = find_aligned_rows(kernel, placed.in, placed.out, first->tiling);
-  spider::UpdateArguments arguments{};
-  if (kernel.forms[0].sweep.update != nullptr)
-    aligned.out = add_update(kernel, given, placed, place, steps, arguments) && aligned.out;
-  const auto [chosen, launch, of_form, rims, rims_form] = spider::choose_form(
-      kernel, points, aligned.in && aligned.out, residencies, steps, whole_interior(placed.in),
-      {{0, 0, 0}, {place.whole[0], place.whole[1], place.whole[2]}});
-  static_cast<spider::SweepArguments&>(arguments) =
-      make_arguments(placed.in, placed.out, aligned, of_form, launch.grid);
-  const AlignedRows rims_aligned =
-      find_aligned_rows(kernel, placed.in, placed.out, kernel.forms[rims_form].tiling);
-  spider::BoxesArguments of_rims{make_arguments(placed.in, placed.out, rims_aligned, points, {}), {}};
-  std::copy(std::begin(rims.boxes), std::end(rims.boxes), std::begin(of_rims.boxes));
-  const spider::SweepForm& form = kernel.forms[chosen];
-  return {placed.in,
-          placed.out,
-          &form,
-          arguments,
-          launch.blocks,
-          form.starts_early && residencies.at(chosen).starts_early,
-          &kernel.forms[rims_form],
-          of_rims,
-          rims.blocks,
-          kernel.forms[rims_form].starts_early && residencies.at(rims_form).starts_early,
-          form.overlaps_rims && residencies.at(chosen).starts_early};
 }
 
 /// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for
@@ -329,6 +161,7 @@ Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spide
   if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
     return loaded;
   if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
+  if (kernel->pass_count > 0) return spider::run_passes(*kernel, in, *given.out, points, part, 1, stream);
   return make_ready(*kernel, given, points, part, residencies, steps).launch(*kernel, stream);
 }
 
@@ -469,7 +302,14 @@ Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int6
     if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
       return loaded;
     if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
-    for (const Sweeps& sweeps : all_sweeps) {
+    if (kernel->pass_count > 0) {
+      done = steps;
+      if (Outcome swept = spider::run_passes(*kernel, *given.in, *given.out, whole_interior(*given.in),
+                                             nullptr, steps, stream);
+          swept.status != SPIDER_OK)
+        return swept;
+    }
+    for (const Sweeps& sweeps : kernel->pass_count > 0 ? std::vector<Sweeps>{} : all_sweeps) {
       if (in_pairs && sweeps.steps == 1) {
         turns = spider::rotate_in_place(turns[turn_of(done)]);
         done = 0;
@@ -572,7 +412,8 @@ spider_status spider_halo_of_field(const spider_kernel* kernel, int32_t field, c
 spider_status spider_prepare(const spider_kernel* kernel) {
   return guarded("spider_prepare", [&]() -> Outcome {
     if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
-    return spider::backend::load(*kernel);
+    if (Outcome loaded = spider::backend::load(*kernel); loaded.status != SPIDER_OK) return loaded;
+    return spider::load_passes(*kernel);
   });
 }
 

@@ -64,6 +64,10 @@ struct Start {
 [[nodiscard]] Outcome allocate(std::uint64_t bytes, void** memory);
 [[nodiscard]] Outcome release(void* memory);
 
+/// Memory for work on a stream: what was released there may be given out again to work behind it.
+[[nodiscard]] Outcome allocate_scratch(std::uint64_t bytes, void** memory, void* stream);
+[[nodiscard]] Outcome release_scratch(void* memory, void* stream);
+
 struct Release {
   void operator()(void* memory) const noexcept { static_cast<void>(release(memory)); }
 };

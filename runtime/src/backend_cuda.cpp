@@ -256,6 +256,41 @@ bool is_capturing(cudaStream_t stream) {
   return asked.status != SPIDER_OK || status != cudaStreamCaptureStatusNone;
 }
 
+/// Pools of scratch memory, by device.
+struct Pools {
+  std::mutex mutex;
+  std::map<int, cudaMemPool_t> by_device;
+};
+
+Pools& pools() {
+  static Pools all;
+  return all;
+}
+
+/// The pool of a device, which keeps what it has: giving it back at every synchronisation takes as long as
+/// many sweeps. `anew`: the one so far is lost.
+Outcome find_pool(int device, bool anew, cudaMemPool_t& pool) {
+  const std::lock_guard lock(pools().mutex);
+  if (anew) pools().by_device.erase(device);
+  if (const auto known = pools().by_device.find(device); known != pools().by_device.end()) {
+    pool = known->second;
+    return {};
+  }
+  cudaMemPoolProps wanted{};
+  wanted.allocType = cudaMemAllocationTypePinned;
+  wanted.location.type = cudaMemLocationTypeDevice;
+  wanted.location.id = device;
+  const CudaCall call;
+  Outcome made =
+      call.outcome(cudaMemPoolCreate(&pool, &wanted), "making a pool of memory", SPIDER_ERROR_DEVICE);
+  if (made.status != SPIDER_OK) return made;
+  std::uint64_t everything = std::numeric_limits<std::uint64_t>::max();
+  made = call.outcome(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything),
+                      "setting up a pool of memory", SPIDER_ERROR_DEVICE);
+  if (made.status == SPIDER_OK) pools().by_device.emplace(device, pool);
+  return made;
+}
+
 }  // namespace
 
 std::int32_t kind() {
@@ -280,6 +315,11 @@ Outcome load(const spider_kernel& kernel) {
   int device = 0;
   if (Outcome found = find_device(device); found.status != SPIDER_OK) return found;
   Residencies residencies;
+  if (kernel.pass_count > 0) {
+    cudaMemPool_t pool{};
+    if (Outcome found_pool = find_pool(device, false, pool); found_pool.status != SPIDER_OK)
+      return found_pool;
+  }
   return load_on(device, kernel, residencies);
 }
 
@@ -377,6 +417,29 @@ Outcome allocate(std::uint64_t bytes, void** memory) {
 Outcome release(void* memory) {
   const CudaCall call;
   return call.outcome_of_work(cudaFree(memory), "freeing device memory", SPIDER_ERROR_LAUNCH);
+}
+
+Outcome allocate_scratch(std::uint64_t bytes, void** memory, void* stream) {
+  *memory = nullptr;
+  int device = 0;
+  if (Outcome found = find_device(device); found.status != SPIDER_OK) return found;
+  for (const bool is_again : {false, true}) {
+    cudaMemPool_t pool{};
+    if (Outcome found = find_pool(device, is_again, pool); found.status != SPIDER_OK) return found;
+    const CudaCall call;
+    const cudaError_t error = cudaMallocFromPoolAsync(memory, bytes, pool, to_stream(stream));
+    // cudaDeviceReset takes pools back.
+    const bool is_lost = error == cudaErrorInvalidValue && !is_again && !is_capturing(to_stream(stream));
+    if (Outcome got = call.outcome(error, "allocating memory between passes", SPIDER_ERROR_DEVICE); !is_lost)
+      return got;
+  }
+  return {};
+}
+
+Outcome release_scratch(void* memory, void* stream) {
+  const CudaCall call;
+  return call.outcome(cudaFreeAsync(memory, to_stream(stream)), "freeing memory between passes",
+                      SPIDER_ERROR_LAUNCH);
 }
 
 Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,

@@ -401,4 +401,9 @@ struct spider_kernel {
   /// step's sum |w| times the largest |x| that the result takes. Else 0: `products` tells.
   double neighbourhood = 0;
   const spider::SystemFacts* system = nullptr;  ///< of a system of equations
+  /// Of a sweep in passes: kernels of one step, whose taps lie along one axis each, that run one after the
+  /// other. forms has one, of the first. Each pass's faces along its axis hold what the passes before it make
+  /// of a constant.
+  const spider_kernel* const* passes = nullptr;
+  std::int32_t pass_count = 0;
 };

@@ -1,0 +1,222 @@
+#include "plan/axis_passes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+#include <numeric>
+#include <utility>
+
+#include "plan/error_bound.h"
+#include "plan/half.h"
+#include "plan/one_step.h"
+
+namespace spidergen::plan {
+namespace {
+
+constexpr double least_gain = 2;  // of passes, over a sweep
+
+/// By how much a product of lists may be off a weight, as a part of it: roundings of what made the weight,
+/// and of ratios of weights.
+constexpr double largest_deviation = 16 * 0x1p-53;
+
+const spec::Tap& largest_tap(const spec::StencilSpec& spec) {
+  return *std::max_element(spec.taps.begin(), spec.taps.end(), [](const spec::Tap& a, const spec::Tap& b) {
+    return std::fabs(a.weight) < std::fabs(b.weight);
+  });
+}
+
+/// The weights of the line along an axis through a tap, over `unit`.
+AxisList list_through(const spec::StencilSpec& spec, const spec::Tap& middle, int axis, double unit) {
+  std::vector<std::pair<int, double>> found;
+  for (const spec::Tap& tap : spec.taps) {
+    spec::Offset at = tap.at;
+    at[axis] = middle.at[axis];
+    if (at == middle.at) found.emplace_back(tap.at[axis], tap.weight / unit);
+  }
+  const auto [low, high] = std::minmax_element(found.begin(), found.end());
+  AxisList list{axis, low->first,
+                std::vector<double>(static_cast<std::size_t>(high->first - low->first + 1))};
+  for (const auto& [at, weight] : found) list.weights[static_cast<std::size_t>(at - list.low)] = weight;
+  return list;
+}
+
+std::size_t count_weights(const AxisList& list) {
+  return static_cast<std::size_t>(
+      std::count_if(list.weights.begin(), list.weights.end(), [](double weight) { return weight != 0; }));
+}
+
+/// Is every weight the product of its lists', and no product left out?
+bool are_factors(const spec::StencilSpec& spec, const std::vector<AxisList>& lists) {
+  std::size_t products = 1;
+  for (const AxisList& list : lists) products *= count_weights(list);
+  if (products != spec.taps.size()) return false;
+  return std::all_of(spec.taps.begin(), spec.taps.end(), [&](const spec::Tap& tap) {
+    double product = 1;
+    for (const AxisList& list : lists) {
+      const int at = tap.at[list.axis] - list.low;
+      if (at < 0 || at >= std::ssize(list.weights)) return false;
+      product *= list.weights[static_cast<std::size_t>(at)];
+    }
+    return std::fabs(product - tap.weight) <= largest_deviation * std::fabs(tap.weight);
+  });
+}
+
+bool reaches_along(const AxisList& list) {
+  return list.weights.size() > 1 || list.low != 0;
+}
+
+std::vector<const spec::Face*> constants_of(const spec::AxisBoundary& boundary) {
+  std::vector<const spec::Face*> faces;
+  for (const spec::Face* face : {&boundary.low, &boundary.high}) {
+    if (face->rule == spec::BoundaryRule::constant) faces.push_back(face);
+  }
+  return faces;
+}
+
+bool is_antisymmetric(const spec::AxisBoundary& boundary) {
+  return boundary.low.rule == spec::BoundaryRule::antisymmetric ||
+         boundary.high.rule == spec::BoundaryRule::antisymmetric;
+}
+
+/// Is what lies outside of the faces of two axes the same, whichever rule acts first?
+bool rules_commute(const spec::AxisBoundary& a, const spec::AxisBoundary& b) {
+  const std::vector<const spec::Face*> of_a = constants_of(a);
+  const std::vector<const spec::Face*> of_b = constants_of(b);
+  const auto is_zero = [](const spec::Face* face) { return face->value == 0; };
+  if (is_antisymmetric(a) && !std::all_of(of_b.begin(), of_b.end(), is_zero)) return false;
+  if (is_antisymmetric(b) && !std::all_of(of_a.begin(), of_a.end(), is_zero)) return false;
+  return std::all_of(of_a.begin(), of_a.end(), [&](const spec::Face* face) {
+    return std::all_of(of_b.begin(), of_b.end(),
+                       [&](const spec::Face* other) { return other->value == face->value; });
+  });
+}
+
+bool takes_passes(const spec::StencilSpec& spec) {
+  const bool is_plain = spec.steps == 1 && spec.sums.size() == 1 && !spec.update && !spec.previous &&
+                        spec.fields.empty() && spec.scalars.empty();
+  if (!is_plain || spec.dimensions == 1 || spec::is_half(spec.storage) || spec.taps.empty()) return false;
+  return rules_commute(spec.boundary[0], spec.boundary[1]) &&
+         rules_commute(spec.boundary[0], spec.boundary[2]) &&
+         rules_commute(spec.boundary[1], spec.boundary[2]);
+}
+
+/// A constant becomes what the passes so far make of it, whose weights sum to this. Can a cell hold it?
+bool pass_constants(double weights, spec::Storage storage, spec::AxisBoundary& boundary) {
+  for (spec::Face* face : {&boundary.low, &boundary.high}) {
+    if (face->rule == spec::BoundaryRule::constant)
+      face->value = stored_value(storage, face->value) * weights;
+    if (!std::isfinite(stored_value(storage, face->value))) return false;
+  }
+  return true;
+}
+
+spec::StencilSpec spec_of_pass(const spec::StencilSpec& spec, const AxisList& list) {
+  spec::StencilSpec pass = spec;
+  pass.taps.clear();
+  for (std::size_t i = 0; i < list.weights.size(); ++i) {
+    if (list.weights[i] == 0) continue;
+    spec::Offset at{};
+    at[list.axis] = list.low + static_cast<int>(i);
+    pass.taps.push_back({at, list.weights[i], spec.where.coefficients});
+  }
+  pass.sums = {spec::Sum{}};
+  pass.description.clear();
+  return pass;
+}
+
+/// The only axis along which a pass's taps differ, or lie.
+int axis_of(const spec::StencilSpec& pass) {
+  for (const int axis : {spec::axis_z, spec::axis_y}) {
+    if (pass.taps.front().at[axis] != 0 || pass.taps.back().at[axis] != 0) return axis;
+  }
+  return spec::axis_x;
+}
+
+/// Does each product differ from its weight by no more than the roundings of its factors?
+bool is_close(const RoundedWeights& weights, std::size_t passes) {
+  const double rounding = static_cast<double>(passes) * pass_rounding(weights);
+  return std::all_of(weights.taps.begin(), weights.taps.end(), [&](const RoundedTap& tap) {
+    return std::fabs(tap.packed - tap.weight) <= rounding * std::fabs(tap.weight);
+  });
+}
+
+/// The weights that the passes stand for.
+RoundedWeights weights_of(const spec::StencilSpec& spec, const std::vector<PassPlan>& passes) {
+  RoundedWeights weights = passes.front().plan.weights;
+  weights.taps.clear();
+  weights.sum = weights.packed_sum = weights.largest_error = 0;
+  for (const spec::Tap& tap : spec.taps) {
+    const double value = packed_product(passes, tap.at);
+    weights.taps.push_back({tap.at, tap.weight, {value}, value, 0, value, 0});
+    weights.sum += tap.weight;
+    weights.packed_sum += value;
+    weights.largest_error = std::max(weights.largest_error, std::fabs(value - tap.weight));
+  }
+  weights.exact = weights.largest_error == 0;
+  return weights;
+}
+
+}  // namespace
+
+std::optional<std::vector<AxisList>> axis_lists(const spec::StencilSpec& spec) {
+  if (spec.sums.size() != 1 || spec.taps.empty()) return std::nullopt;
+  const spec::Tap& middle = largest_tap(spec);
+  std::vector<AxisList> lists;
+  for (const int axis : {spec::axis_x, spec::axis_y, spec::axis_z})
+    lists.push_back(list_through(spec, middle, axis, axis == spec::axis_x ? 1 : middle.weight));
+  if (!are_factors(spec, lists)) return std::nullopt;
+  // A list of one weight at offset 0 along y or z is 1; along x it scales.
+  if (!reaches_along(lists.front())) {
+    const double scale = lists.front().weights.front();
+    for (double& weight : lists[reaches_along(lists[1]) ? 1 : 2].weights) weight *= scale;
+    lists.front().weights.front() = 1;
+  }
+  std::erase_if(lists, [](const AxisList& list) { return !reaches_along(list); });
+  return lists;
+}
+
+std::vector<spec::StencilSpec> pass_specs(const spec::StencilSpec& spec) {
+  if (!takes_passes(spec)) return {};
+  const std::optional<std::vector<AxisList>> lists = axis_lists(spec);
+  if (!lists || lists->size() < 2) return {};
+  std::vector<spec::StencilSpec> specs;
+  for (const AxisList& list : *lists) specs.push_back(spec_of_pass(spec, list));
+  return specs;
+}
+
+void take_passes(const spec::StencilSpec& spec, const Request& request, PlanResult& result) {
+  if (result.diagnostics.has_errors() || request.engine.value_or(Engine::cuda) != Engine::cuda) return;
+  KernelPlan& plan = result.plan;
+  std::vector<PassPlan> passes;
+  Candidate candidate{Engine::cuda, passes_name, Grouping::multiply_adds, "", 0, 0, true, ""};
+  double weights = 1;  // of the passes so far
+  for (spec::StencilSpec& of_pass : pass_specs(spec)) {
+    const int axis = axis_of(of_pass);
+    if (!pass_constants(weights, spec.storage, of_pass.boundary[static_cast<std::size_t>(axis)])) return;
+    PlanResult planned = plan_one_step(of_pass, {Engine::cuda});
+    if (planned.diagnostics.has_errors() || planned.plan.error_bound.neighbourhood > 0) return;
+    weights *= planned.plan.weights.packed_sum;
+    candidate.microseconds += planned.plan.microseconds;
+    candidate.products += static_cast<int>(of_pass.taps.size());
+    passes.push_back({axis, std::move(of_pass), std::move(planned.plan)});
+  }
+  if (passes.empty() || least_gain * candidate.microseconds >= plan.microseconds) return;
+  RoundedWeights products = weights_of(spec, passes);
+  if (!is_close(products, passes.size())) return;
+  plan.engine = Engine::cuda;
+  plan.microseconds = candidate.microseconds;
+  plan.weights = std::move(products);
+  plan.contraction = passes.front().plan.contraction;
+  plan.contraction.taps.clear();
+  for (const PassPlan& pass : passes) {
+    const std::vector<CoreTap>& taps = pass.plan.contraction.taps;
+    plan.contraction.taps.insert(plan.contraction.taps.end(), taps.begin(), taps.end());
+  }
+  plan.scheme = passes.front().plan.scheme;
+  plan.candidates.insert(plan.candidates.begin(), std::move(candidate));
+  plan.passes = std::move(passes);
+  plan.error_bound = bound_error(spec, plan);
+}
+
+}  // namespace spidergen::plan

@@ -1,0 +1,259 @@
+#include "passes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "field_memory.h"
+#include "fields.h"
+#include "ready_sweep.h"
+
+namespace spider {
+namespace {
+
+using backend::Outcome;
+
+/// Cells along an axis, from `first` to before `end`, counted from the whole's first interior one.
+struct Range {
+  std::int64_t first, end;
+};
+
+using Region = std::array<Range, 3>;
+
+constexpr std::int64_t far_away = std::int64_t{1} << 60;
+constexpr Range everything = {-far_away, far_away};
+
+/// Cells inwards from a face that a rule takes `distance` cells beyond it from, at most; 0: none inside, or
+/// the face's own cell.
+std::int64_t image_of(FaceRule rule, std::int64_t distance) {
+  if (rule == FaceRule::mirror) return distance;
+  return rule == FaceRule::reflect || rule == FaceRule::antisymmetric ? distance - 1 : 0;
+}
+
+/// What taps read from the cells of a range: what they reach, and where rules take that from.
+Range read_from(const Range& range, const HaloWidth& reach, const PlacedAxis& axis) {
+  Range read{range.first - reach.low, range.end + reach.high};
+  const std::int64_t below = -read.first;
+  const std::int64_t above = read.end - axis.whole;
+  const bool crosses = below > 0 || above > 0;
+  if ((below > 0 && above > 0) || (crosses && axis.low == FaceRule::periodic)) return everything;
+  if (below > 0) read.end = std::max(read.end, image_of(axis.low, below) + 1);
+  if (above > 0) read.first = std::min(read.first, axis.whole - 1 - image_of(axis.high, above));
+  // The image of one face lies beyond the other.
+  if ((below > 0 && read.end > axis.whole) || (above > 0 && read.first < 0)) return everything;
+  return read;
+}
+
+/// The axis along which the taps of a pass lie.
+int axis_of(const spider_kernel& pass) {
+  int axis = axis_x;
+  for (const int other : {axis_y, axis_z}) {
+    if (pass.info.reach_low[other] > 0 || pass.info.reach_high[other] > 0) axis = other;
+  }
+  return axis;
+}
+
+/// A sweep's fields as kernels see them, and the cells that may be read of the input.
+struct Placed {
+  PlacedFields fields;
+  Region memory;
+};
+
+Placed place(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
+             const spider_part* part) {
+  const spider_part place = part == nullptr ? whole_part(in) : *part;
+  Placed placed{part == nullptr ? PlacedFields{in, out, {0, 0, 0}} : place_fields(kernel, in, out, place),
+                {}};
+  for (int axis = 0; axis < 3; ++axis) {
+    const HaloWidth halo = halo_width(kernel, in, place, axis);
+    const std::int64_t first = placed.fields.origin[axis];
+    placed.memory[static_cast<std::size_t>(axis)] = {first - halo.low, first + in.extent[axis] + halo.high};
+  }
+  return placed;
+}
+
+/// The cells that each pass writes: of the last one the box, of each other one what that behind it reads.
+std::vector<Region> regions_of(const spider_kernel& kernel, const Box& box, const Placed& placed) {
+  std::vector<Region> regions(static_cast<std::size_t>(kernel.pass_count));
+  for (int axis = 0; axis < 3; ++axis)
+    regions.back()[static_cast<std::size_t>(axis)] = {box.offset[axis], box.offset[axis] + box.extent[axis]};
+  for (std::size_t i = regions.size() - 1; i > 0; --i) {
+    const spider_kernel& pass = *kernel.passes[i];
+    const int axis = axis_of(pass);
+    const auto a = static_cast<std::size_t>(axis);
+    const std::int64_t whole = placed.fields.in.extent[axis];
+    const PlacedAxis faces{kernel.faces[axis][0].rule, kernel.faces[axis][1].rule, whole, 0, whole};
+    const Range read =
+        read_from(regions[i][a], {pass.info.reach_low[axis], pass.info.reach_high[axis]}, faces);
+    regions[i - 1] = regions[i];
+    regions[i - 1][a] = {std::max(read.first, placed.memory[a].first),
+                         std::min(read.end, placed.memory[a].end)};
+  }
+  return regions;
+}
+
+/// Moves a field's data to a cell so many further on. Through integers: it may be in no memory.
+void move_by(spider_field& field, const std::array<std::int64_t, 3>& cells, std::int64_t bytes) {
+  const std::int64_t elements = cells[0] * field.stride[0] + cells[1] * field.stride[1] + cells[2];
+  const std::int64_t origin[3] = {0, 0, -elements};
+  move_to_first(field, {field.stride[0], field.stride[1]}, origin, bytes);
+}
+
+/// Rows begin at multiples of so many columns of the whole, and on as many elements.
+constexpr std::int64_t row_columns = 32;
+
+std::int64_t round_down(std::int64_t number) {
+  return number - number % row_columns;
+}
+
+/// What a pass writes for the next one.
+struct Scratch {
+  Region region{};
+  spider_field field{};  ///< data: its first cell
+
+  explicit Scratch(const Region& cells) : region(cells) {
+    region[axis_x].first = round_down(cells[axis_x].first);
+    region[axis_x].end = round_down(cells[axis_x].end + row_columns - 1);
+    for (std::size_t axis = 0; axis < 3; ++axis) field.extent[axis] = region[axis].end - region[axis].first;
+    field.stride[1] = field.extent[axis_x];
+    field.stride[0] = field.extent[axis_y] * field.stride[1];
+  }
+
+  [[nodiscard]] std::int64_t cells() const { return field.extent[axis_z] * field.stride[0]; }
+};
+
+/// The first cell of the field that a pass over a region sees, in the whole: of its own axis and of x the
+/// whole's, so that the faces, and vectors, are where they are; of the others the region's.
+std::array<std::int64_t, 3> first_cell(const Region& region, int axis) {
+  std::array<std::int64_t, 3> first{};
+  for (int other = 0; other < axis_x; ++other)
+    first[static_cast<std::size_t>(other)] =
+        other == axis ? 0 : region[static_cast<std::size_t>(other)].first;
+  return first;
+}
+
+/// Scratch memory, given back in the order of the stream.
+class ScratchMemory {
+ public:
+  explicit ScratchMemory(void* stream) : stream_(stream) {}
+  ScratchMemory(const ScratchMemory&) = delete;
+  ScratchMemory& operator=(const ScratchMemory&) = delete;
+  ~ScratchMemory() {
+    if (memory_ != nullptr) static_cast<void>(backend::release_scratch(memory_, stream_));
+  }
+
+  [[nodiscard]] Outcome allocate(std::uint64_t bytes) {
+    return backend::allocate_scratch(bytes, &memory_, stream_);
+  }
+  [[nodiscard]] Outcome release() {
+    return backend::release_scratch(std::exchange(memory_, nullptr), stream_);
+  }
+  [[nodiscard]] std::byte* data() const { return static_cast<std::byte*>(memory_); }
+
+ private:
+  void* stream_;
+  void* memory_ = nullptr;
+};
+
+/// The field that a pass over `region` reads or writes, of which `data` has the cells from `held` on.
+spider_field view_of(const spider_field& data, const std::array<std::int64_t, 3>& held, const Placed& placed,
+                     const Region& region, int axis, std::int64_t bytes) {
+  spider_field view = data;
+  const std::array<std::int64_t, 3> first = first_cell(region, axis);
+  move_by(view, {first[0] - held[0], first[1] - held[1], first[2] - held[2]}, bytes);
+  for (int other = 0; other < 3; ++other) {
+    const Range& cells = region[static_cast<std::size_t>(other)];
+    view.extent[other] =
+        other == axis || other == axis_x ? placed.fields.in.extent[other] : cells.end - cells.first;
+  }
+  return view;
+}
+
+std::array<std::int64_t, 3> first_of(const Region& region) {
+  return {region[0].first, region[1].first, region[2].first};
+}
+
+/// The passes of one sweep, each ready to be launched.
+std::vector<ReadySweep> make_ready_passes(const spider_kernel& kernel, const Placed& placed,
+                                          const std::vector<Region>& regions,
+                                          const std::vector<Scratch>& scratch,
+                                          const std::vector<backend::Residencies>& residencies) {
+  const std::int64_t bytes = element_bytes(kernel);
+  std::vector<ReadySweep> ready;
+  for (std::size_t i = 0; i < regions.size(); ++i) {
+    const spider_kernel& pass = *kernel.passes[i];
+    const int axis = axis_of(pass);
+    const Region& region = regions[i];
+    const bool is_last = i + 1 == regions.size();
+    const spider_field in =
+        i == 0 ? view_of(placed.fields.in, {0, 0, 0}, placed, region, axis, bytes)
+               : view_of(scratch[i - 1].field, first_of(scratch[i - 1].region), placed, region, axis, bytes);
+    const spider_field out =
+        is_last ? view_of(placed.fields.out, {0, 0, 0}, placed, region, axis, bytes)
+                : view_of(scratch[i].field, first_of(scratch[i].region), placed, region, axis, bytes);
+    Box box{};
+    const std::array<std::int64_t, 3> first = first_cell(region, axis);
+    for (std::size_t other = 0; other < 3; ++other) {
+      box.offset[other] = region[other].first - first[other];
+      box.extent[other] = region[other].end - region[other].first;
+    }
+    ready.push_back(make_ready(pass, {&in, &out}, box, nullptr, residencies[i], 1));
+  }
+  return ready;
+}
+
+Outcome launch_all(const spider_kernel& kernel, const std::vector<ReadySweep>& ready, void* stream) {
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    if (Outcome swept = ready[i].launch(*kernel.passes[i], stream); swept.status != SPIDER_OK) return swept;
+  }
+  return {};
+}
+
+}  // namespace
+
+Outcome load_passes(const spider_kernel& kernel) {
+  for (std::int32_t i = 0; i < kernel.pass_count; ++i) {
+    if (Outcome loaded = backend::load(*kernel.passes[i]); loaded.status != SPIDER_OK) return loaded;
+  }
+  return {};
+}
+
+Outcome run_passes(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
+                   const Box& box, const spider_part* part, std::int64_t steps, void* stream) {
+  std::vector<backend::Residencies> residencies(static_cast<std::size_t>(kernel.pass_count));
+  for (std::size_t i = 0; i < residencies.size(); ++i) {
+    if (Outcome loaded = backend::prepare(*kernel.passes[i], residencies[i]); loaded.status != SPIDER_OK)
+      return loaded;
+  }
+  const std::array<Placed, 2> turns{place(kernel, in, out, part), place(kernel, out, in, part)};
+  const Placed& placed = turns.front();
+  const std::vector<Region> regions = regions_of(kernel, box_in_whole(box, placed.fields), placed);
+  std::vector<Scratch> scratch;
+  std::int64_t cells = 0;
+  for (std::size_t i = 0; i + 1 < regions.size(); ++i) {
+    scratch.emplace_back(regions[i]);
+    cells += scratch.back().cells();
+  }
+  ScratchMemory memory(stream);
+  const std::int64_t bytes = element_bytes(kernel);
+  if (Outcome got = memory.allocate(static_cast<std::uint64_t>(cells * bytes)); got.status != SPIDER_OK)
+    return got;
+  std::byte* next = memory.data();
+  for (Scratch& of_pass : scratch) {
+    of_pass.field.data = next;
+    next += of_pass.cells() * bytes;
+  }
+  std::vector<std::vector<ReadySweep>> ready;
+  for (std::size_t i = 0; i < turns.size() && static_cast<std::int64_t>(i) < steps; ++i)
+    ready.push_back(make_ready_passes(kernel, turns[i], regions, scratch, residencies));
+  for (std::int64_t i = 0; i < steps; ++i) {
+    if (Outcome swept = launch_all(kernel, ready[static_cast<std::size_t>(i % 2)], stream);
+        swept.status != SPIDER_OK)
+      return swept;
+  }
+  return memory.release();
+}
+
+}  // namespace spider

@@ -1,0 +1,23 @@
+/// Sweeps in passes along one axis each (spider_kernel::passes), from field to field.
+#pragma once
+
+#include <spider/kernel.h>
+
+#include <cstdint>
+
+#include "backend.h"
+
+namespace spider {
+
+/// One sweep of a kernel in passes, or `steps` of them from `in` to `out` and back, over `box`; the fields
+/// are a part of a whole, or `part` is null. Kernel and fields are checked already, and so is the box, which
+/// has points. What lies between passes is in memory of the back end for the time being, in the order of the
+/// stream: one pass writes all that those after it read.
+[[nodiscard]] backend::Outcome run_passes(const spider_kernel& kernel, const spider_field& in,
+                                          const spider_field& out, const Box& box, const spider_part* part,
+                                          std::int64_t steps, void* stream);
+
+/// Loads each pass on the current device.
+[[nodiscard]] backend::Outcome load_passes(const spider_kernel& kernel);
+
+}  // namespace spider

@@ -1,0 +1,146 @@
+#include "ready_sweep.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "tiling.h"
+
+namespace spider {
+namespace {
+
+/// Which fields' rows start where vectors of them can be read or written: all forms of a kernel ask for the
+/// same.
+struct AlignedRows {
+  bool in;
+  bool out;
+};
+
+AlignedRows find_aligned_rows(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
+                              const Tiling& tiling) {
+  // Time steps in 3D count the cells of a plane that they read in vectors with 32 bits: small fields may take
+  // them where the first form is another.
+  const bool counts_planes =
+      std::any_of(kernel.forms, kernel.forms + kernel.form_count, [](const SweepForm& form) {
+        return form.tiling.kind == TilingKind::blocks && form.tiling.balances_tail;
+      });
+  return {rows_aligned(kernel, in, tiling.input_alignment, true) &&
+              (!counts_planes || plane_cells_fit_32_bits(kernel, in)),
+          rows_aligned(kernel, out, tiling.output_alignment, false)};
+}
+
+SweepArguments make_arguments(const spider_field& in, const spider_field& out, const AlignedRows& aligned,
+                              const Box& box, const BlockGrid& grid) {
+  return {in.data,
+          out.data,
+          {in.stride[0], in.stride[1]},
+          {out.stride[0], out.stride[1]},
+          {in.extent[0], in.extent[1], in.extent[2]},
+          box,
+          grid,
+          aligned.in,
+          aligned.out};
+}
+
+/// What an update takes in a sweep of so many steps, into the arguments. Do the rows of all its fields start
+/// on 16 bytes?
+bool add_update(const spider_kernel& kernel, const SweepFields& given, const PlacedFields& placed,
+                const spider_part& part, std::int32_t steps, UpdateArguments& arguments) {
+  constexpr std::int64_t vector_bytes = 16;
+  bool aligned = true;
+  std::int32_t count = 0;
+  for (const OtherField& other : other_fields(kernel, given)) {
+    const spider_field field = place_other(kernel, placed, other, part);
+    if (other.takes_turns) {
+      arguments.before = field.data;
+      std::copy_n(field.stride, 2, arguments.before_stride);
+    } else {
+      arguments.further[count++] = {field.data, {field.stride[0], field.stride[1]}};
+    }
+    aligned = aligned && rows_aligned(field, other.storage, vector_bytes);
+  }
+  if (given.out_previous != nullptr && steps > 1) {
+    const spider_field field = place_fields(kernel, *given.in, *given.out_previous, part).out;
+    arguments.output_before = field.data;
+    std::copy_n(field.stride, 2, arguments.output_before_stride);
+    aligned = aligned && rows_aligned(field, kernel.info.storage, vector_bytes);
+  }
+  for (std::int32_t i = 0; i < kernel.info.scalar_count; ++i) {
+    arguments.scalars[i] = static_cast<float>(given.scalars[i]);
+    arguments.wide_scalars[i] = given.scalars[i];
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    arguments.first[axis] = placed.origin[axis] - part.origin[axis];
+    arguments.whole[axis] = part.whole[axis];
+  }
+  return aligned;
+}
+
+}  // namespace
+
+bool writes_before(const spider_kernel& kernel) {
+  return kernel.info.previous != nullptr && kernel.info.steps > 1;
+}
+
+std::vector<OtherField> other_fields(const spider_kernel& kernel, const SweepFields& given) {
+  const spider_kernel_info& info = kernel.info;
+  std::vector<OtherField> others;
+  if (info.previous != nullptr) {
+    others.push_back({given.previous, info.storage, "the previous field " + std::string(info.previous),
+                      writes_before(kernel)});
+  }
+  for (std::int32_t i = 0; i < info.field_count; ++i) {
+    others.push_back({given.further == nullptr ? nullptr : given.further[i], info.field_storages[i],
+                      "the field " + std::string(info.field_names[i])});
+  }
+  return others;
+}
+
+Box whole_interior(const spider_field& field) {
+  return {{0, 0, 0}, {field.extent[0], field.extent[1], field.extent[2]}};
+}
+
+Box box_in_whole(const Box& box, const PlacedFields& fields) {
+  return {
+      {fields.origin[0] + box.offset[0], fields.origin[1] + box.offset[1], fields.origin[2] + box.offset[2]},
+      {box.extent[0], box.extent[1], box.extent[2]}};
+}
+
+ReadySweep make_ready(const spider_kernel& kernel, const SweepFields& given, const Box& box,
+                      const spider_part* part, const backend::Residencies& residencies, std::int32_t steps) {
+  const spider_part place = part == nullptr ? whole_part(*given.in) : *part;
+  const PlacedFields placed = part == nullptr ? PlacedFields{*given.in, *given.out, {0, 0, 0}}
+                                              : place_fields(kernel, *given.in, *given.out, place);
+  const Box points = box_in_whole(box, placed);
+  // Forms of as many steps read and store alike, but for those of rims.
+  const SweepForm* const end = kernel.forms + kernel.form_count;
+  const SweepForm* const first =
+      std::find_if(kernel.forms, end, [&](const SweepForm& form) { return form.steps == steps; });
+  AlignedRows aligned = find_aligned_rows(kernel, placed.in, placed.out, first->tiling);
+  UpdateArguments arguments{};
+  if (kernel.forms[0].sweep.update != nullptr)
+    aligned.out = add_update(kernel, given, placed, place, steps, arguments) && aligned.out;
+  const auto [chosen, launch, of_form, rims, rims_form] =
+      choose_form(kernel, points, aligned.in && aligned.out, residencies, steps, whole_interior(placed.in),
+                  {{0, 0, 0}, {place.whole[0], place.whole[1], place.whole[2]}});
+  static_cast<SweepArguments&>(arguments) =
+      make_arguments(placed.in, placed.out, aligned, of_form, launch.grid);
+  const AlignedRows rims_aligned =
+      find_aligned_rows(kernel, placed.in, placed.out, kernel.forms[rims_form].tiling);
+  BoxesArguments of_rims{make_arguments(placed.in, placed.out, rims_aligned, points, {}), {}};
+  std::copy(std::begin(rims.boxes), std::end(rims.boxes), std::begin(of_rims.boxes));
+  const SweepForm& form = kernel.forms[chosen];
+  return {placed.in,
+          placed.out,
+          &form,
+          arguments,
+          launch.blocks,
+          form.starts_early && residencies.at(chosen).starts_early,
+          &kernel.forms[rims_form],
+          of_rims,
+          rims.blocks,
+          kernel.forms[rims_form].starts_early && residencies.at(rims_form).starts_early,
+          form.overlaps_rims && residencies.at(chosen).starts_early};
+}
+
+}  // namespace spider

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -32,13 +33,14 @@ std::int64_t image_of(FaceRule rule, std::int64_t distance) {
   return rule == FaceRule::reflect || rule == FaceRule::antisymmetric ? distance - 1 : 0;
 }
 
-/// What taps read from the cells of a range: what they reach, and where rules take that from.
+/// What taps read from the cells of a range: what they reach, and where rules take that from. Beyond a
+/// periodic face it is left there, for passes to copy cells, unless that would be all of the axis.
 Range read_from(const Range& range, const HaloWidth& reach, const PlacedAxis& axis) {
   Range read{range.first - reach.low, range.end + reach.high};
   const std::int64_t below = -read.first;
   const std::int64_t above = read.end - axis.whole;
-  const bool crosses = below > 0 || above > 0;
-  if ((below > 0 && above > 0) || (crosses && axis.low == FaceRule::periodic)) return everything;
+  if (axis.low == FaceRule::periodic) return read.end - read.first < axis.whole ? read : Range{0, axis.whole};
+  if (below > 0 && above > 0) return everything;
   if (below > 0) read.end = std::max(read.end, image_of(axis.low, below) + 1);
   if (above > 0) read.first = std::min(read.first, axis.whole - 1 - image_of(axis.high, above));
   // The image of one face lies beyond the other.
@@ -85,11 +87,13 @@ std::vector<Region> regions_of(const spider_kernel& kernel, const Box& box, cons
     const auto a = static_cast<std::size_t>(axis);
     const std::int64_t whole = placed.fields.in.extent[axis];
     const PlacedAxis faces{kernel.faces[axis][0].rule, kernel.faces[axis][1].rule, whole, 0, whole};
-    const Range read =
-        read_from(regions[i][a], {pass.info.reach_low[axis], pass.info.reach_high[axis]}, faces);
+    Range read = read_from(regions[i][a], {pass.info.reach_low[axis], pass.info.reach_high[axis]}, faces);
+    if (faces.low != FaceRule::periodic) {
+      read.first = std::max(read.first, placed.memory[a].first);
+      read.end = std::min(read.end, placed.memory[a].end);
+    }
     regions[i - 1] = regions[i];
-    regions[i - 1][a] = {std::max(read.first, placed.memory[a].first),
-                         std::min(read.end, placed.memory[a].end)};
+    regions[i - 1][a] = read;
   }
   return regions;
 }
@@ -124,14 +128,59 @@ struct Scratch {
   [[nodiscard]] std::int64_t cells() const { return field.extent[axis_z] * field.stride[0]; }
 };
 
-/// The first cell of the field that a pass over a region sees, in the whole: of its own axis and of x the
-/// whole's, so that the faces, and vectors, are where they are; of the others the region's.
-std::array<std::int64_t, 3> first_cell(const Region& region, int axis) {
+/// A part of a region whose cells the first pass finds `shift` cells further on: across a periodic face.
+struct Piece {
+  Region region{};
+  std::array<std::int64_t, 3> shift{};
+};
+
+/// What of a region lies in the whole, and beyond its periodic faces. Of x nothing does.
+std::vector<Piece> cut_at_faces(const Region& region, const spider_field& whole,
+                                const spider_kernel& kernel) {
+  std::vector<Piece> pieces{{region, {}}};
+  for (std::size_t axis = 0; axis < axis_x; ++axis) {
+    const std::int64_t extent = whole.extent[axis];
+    if (kernel.faces[axis][0].rule != FaceRule::periodic) continue;
+    if (region[axis].first >= 0 && region[axis].end <= extent) continue;
+    const std::int64_t face = region[axis].first < 0 ? 0 : extent;
+    std::vector<Piece> cut;
+    for (const Piece& piece : pieces) {
+      Piece before = piece;
+      Piece behind = piece;
+      before.region[axis].end = behind.region[axis].first = face;
+      before.shift[axis] = face == 0 ? extent : 0;
+      behind.shift[axis] = face == 0 ? 0 : -extent;
+      cut.insert(cut.end(), {before, behind});
+    }
+    pieces = std::move(cut);
+  }
+  return pieces;
+}
+
+/// The field that a pass sees, in the whole: of its own axis and of x the whole's cells, so that the faces,
+/// and vectors, are where they are; of the others a region's. Where cells beyond the faces of its own axis
+/// are in memory, as many as it reaches more, so that no index crosses a face.
+struct Seen {
   std::array<std::int64_t, 3> first{};
-  for (int other = 0; other < axis_x; ++other)
-    first[static_cast<std::size_t>(other)] =
-        other == axis ? 0 : region[static_cast<std::size_t>(other)].first;
-  return first;
+  std::array<std::int64_t, 3> extent{};
+};
+
+Seen seen_by(const spider_kernel& pass, const Region& region, const spider_field& whole, const Range& held) {
+  const int own = axis_of(pass);
+  Seen seen;
+  for (int axis = 0; axis < 3; ++axis) {
+    const auto a = static_cast<std::size_t>(axis);
+    const bool is_whole = axis == own || axis == axis_x;
+    seen.first[a] = is_whole ? 0 : region[a].first;
+    seen.extent[a] = is_whole ? whole.extent[axis] : region[a].end - region[a].first;
+  }
+  const auto a = static_cast<std::size_t>(own);
+  const bool is_ring = pass.faces[own][0].rule == FaceRule::periodic;
+  if (!is_ring || own == axis_x || (held.first >= 0 && held.end <= whole.extent[own])) return seen;
+  const std::int64_t added = std::max(pass.info.reach_low[own], pass.info.reach_high[own]);
+  seen.first[a] = -added;
+  seen.extent[a] += 2 * added;
+  return seen;
 }
 
 /// Scratch memory, given back in the order of the stream.
@@ -157,17 +206,12 @@ class ScratchMemory {
   void* memory_ = nullptr;
 };
 
-/// The field that a pass over `region` reads or writes, of which `data` has the cells from `held` on.
-spider_field view_of(const spider_field& data, const std::array<std::int64_t, 3>& held, const Placed& placed,
-                     const Region& region, int axis, std::int64_t bytes) {
+/// The field that a pass sees of memory, where `data` has the cells from `held` on.
+spider_field view_of(const spider_field& data, const std::array<std::int64_t, 3>& held, const Seen& seen,
+                     std::int64_t bytes) {
   spider_field view = data;
-  const std::array<std::int64_t, 3> first = first_cell(region, axis);
-  move_by(view, {first[0] - held[0], first[1] - held[1], first[2] - held[2]}, bytes);
-  for (int other = 0; other < 3; ++other) {
-    const Range& cells = region[static_cast<std::size_t>(other)];
-    view.extent[other] =
-        other == axis || other == axis_x ? placed.fields.in.extent[other] : cells.end - cells.first;
-  }
+  move_by(view, {seen.first[0] - held[0], seen.first[1] - held[1], seen.first[2] - held[2]}, bytes);
+  std::copy(seen.extent.begin(), seen.extent.end(), std::begin(view.extent));
   return view;
 }
 
@@ -175,38 +219,47 @@ std::array<std::int64_t, 3> first_of(const Region& region) {
   return {region[0].first, region[1].first, region[2].first};
 }
 
-/// The passes of one sweep, each ready to be launched.
-std::vector<ReadySweep> make_ready_passes(const spider_kernel& kernel, const Placed& placed,
-                                          const std::vector<Region>& regions,
-                                          const std::vector<Scratch>& scratch,
-                                          const std::vector<backend::Residencies>& residencies) {
+/// A launch of one of a kernel's passes.
+struct ReadyPass {
+  const spider_kernel* pass;
+  ReadySweep sweep;
+};
+
+/// Those of one sweep.
+std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Placed& placed,
+                                         const std::vector<Region>& regions,
+                                         const std::vector<Scratch>& scratch,
+                                         const std::vector<backend::Residencies>& residencies) {
   const std::int64_t bytes = element_bytes(kernel);
-  std::vector<ReadySweep> ready;
+  const spider_field& whole = placed.fields.in;
+  std::vector<ReadyPass> ready;
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const spider_kernel& pass = *kernel.passes[i];
-    const int axis = axis_of(pass);
-    const Region& region = regions[i];
-    const bool is_last = i + 1 == regions.size();
-    const spider_field in =
-        i == 0 ? view_of(placed.fields.in, {0, 0, 0}, placed, region, axis, bytes)
-               : view_of(scratch[i - 1].field, first_of(scratch[i - 1].region), placed, region, axis, bytes);
-    const spider_field out =
-        is_last ? view_of(placed.fields.out, {0, 0, 0}, placed, region, axis, bytes)
-                : view_of(scratch[i].field, first_of(scratch[i].region), placed, region, axis, bytes);
-    Box box{};
-    const std::array<std::int64_t, 3> first = first_cell(region, axis);
-    for (std::size_t other = 0; other < 3; ++other) {
-      box.offset[other] = region[other].first - first[other];
-      box.extent[other] = region[other].end - region[other].first;
+    const Range held = i == 0 ? Range{0, 0} : scratch[i - 1].region[static_cast<std::size_t>(axis_of(pass))];
+    const auto pieces =
+        i == 0 ? cut_at_faces(regions[0], whole, kernel) : std::vector<Piece>{{regions[i], {}}};
+    for (const auto& [region, shift] : pieces) {
+      const Seen seen = seen_by(pass, region, whole, held);
+      const spider_field in =
+          i == 0 ? view_of(whole, {-shift[0], -shift[1], -shift[2]}, seen, bytes)
+                 : view_of(scratch[i - 1].field, first_of(scratch[i - 1].region), seen, bytes);
+      const spider_field out = i + 1 == regions.size()
+                                   ? view_of(placed.fields.out, {0, 0, 0}, seen, bytes)
+                                   : view_of(scratch[i].field, first_of(scratch[i].region), seen, bytes);
+      Box box{};
+      for (std::size_t axis = 0; axis < 3; ++axis) {
+        box.offset[axis] = region[axis].first - seen.first[axis];
+        box.extent[axis] = region[axis].end - region[axis].first;
+      }
+      ready.push_back({&pass, make_ready(pass, {&in, &out}, box, nullptr, residencies[i], 1)});
     }
-    ready.push_back(make_ready(pass, {&in, &out}, box, nullptr, residencies[i], 1));
   }
   return ready;
 }
 
-Outcome launch_all(const spider_kernel& kernel, const std::vector<ReadySweep>& ready, void* stream) {
-  for (std::size_t i = 0; i < ready.size(); ++i) {
-    if (Outcome swept = ready[i].launch(*kernel.passes[i], stream); swept.status != SPIDER_OK) return swept;
+Outcome launch_all(const std::vector<ReadyPass>& ready, void* stream) {
+  for (const auto& [pass, sweep] : ready) {
+    if (Outcome swept = sweep.launch(*pass, stream); swept.status != SPIDER_OK) return swept;
   }
   return {};
 }
@@ -245,12 +298,11 @@ Outcome run_passes(const spider_kernel& kernel, const spider_field& in, const sp
     of_pass.field.data = next;
     next += of_pass.cells() * bytes;
   }
-  std::vector<std::vector<ReadySweep>> ready;
+  std::vector<std::vector<ReadyPass>> ready;
   for (std::size_t i = 0; i < turns.size() && static_cast<std::int64_t>(i) < steps; ++i)
     ready.push_back(make_ready_passes(kernel, turns[i], regions, scratch, residencies));
   for (std::int64_t i = 0; i < steps; ++i) {
-    if (Outcome swept = launch_all(kernel, ready[static_cast<std::size_t>(i % 2)], stream);
-        swept.status != SPIDER_OK)
+    if (Outcome swept = launch_all(ready[static_cast<std::size_t>(i % 2)], stream); swept.status != SPIDER_OK)
       return swept;
   }
   return memory.release();

@@ -50,11 +50,13 @@ struct Machine {
   std::map<const std::byte*, Allocation> allocations;
   std::map<std::pair<int, int>, bool> peers;
   int driver = 13000;
-  cudaError_t sticky = cudaSuccess;  ///< of earlier work: every later call gives it
-  int largest_shared = 227 << 10;    ///< dynamic shared memory of a block, in bytes
-  int copies = 0;                    ///< calls that copy
-  cudaStream_t captured = nullptr;   ///< that a graph is captured from
-  cudaStream_t awaited = nullptr;    ///< by the last call that waited for a stream
+  cudaError_t sticky = cudaSuccess;           ///< of earlier work: every later call gives it
+  int largest_shared = 227 << 10;             ///< dynamic shared memory of a block, in bytes
+  int copies = 0;                             ///< calls that copy
+  cudaStream_t captured = nullptr;            ///< that a graph is captured from
+  cudaStream_t awaited = nullptr;             ///< by the last call that waited for a stream
+  int pools = 0;                              // made
+  std::vector<cudaStream_t> scratch_streams;  // of memory in the order of a stream, given and taken back
 };
 
 Machine machine;
@@ -176,6 +178,23 @@ cudaError_t cudaFree(void* memory) {
   const Lock lock(machine.mutex);
   machine.allocations.erase(static_cast<const std::byte*>(memory));
   return cudaSuccess;
+}
+cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* properties) {
+  ++machine.pools;
+  *pool = reinterpret_cast<cudaMemPool_t>(static_cast<std::uintptr_t>(properties->location.id) + 1);
+  return cudaSuccess;
+}
+cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t /*pool*/, cudaMemPoolAttr /*attribute*/, void* /*value*/) {
+  return cudaSuccess;
+}
+cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t /*pool*/,
+                                    cudaStream_t stream) {
+  machine.scratch_streams.push_back(stream);
+  return cudaMalloc(memory, bytes);
+}
+cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
+  machine.scratch_streams.push_back(stream);
+  return cudaFree(memory);
 }
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind /*kind*/) {
   std::memcpy(to, from, bytes);
@@ -705,6 +724,31 @@ TEST_F(CudaBackend, ClearsMemoryAndWaits) {
   machine.sticky = cudaErrorLaunchFailure;
   EXPECT_EQ(spider_clear(memory, 6), SPIDER_ERROR_DEVICE);
   machine.sticky = cudaSuccess;
+}
+
+TEST_F(CudaBackend, RunsPassesWithMemoryInTheOrderOfTheStream) {
+  all_kernels().push_back(make_kernel());
+  spider_kernel* const other = all_kernels().back().get();
+  other->info.reach_low[1] = other->info.reach_high[1] = 0;
+  kernel_->info.reach_low[2] = kernel_->info.reach_high[2] = 0;
+  all_kernels().push_back(make_kernel());
+  spider_kernel* const both = all_kernels().back().get();
+  const std::array<const spider_kernel*, 2> passes{other, kernel_};
+  both->passes = passes.data();
+  both->pass_count = 2;
+  const Grid in;
+  const Grid out;
+  const spider_field from = in.field();
+  const spider_field to = out.field();
+  ASSERT_EQ(spider_prepare(both), SPIDER_OK) << spider_last_error();
+  machine.scratch_streams.clear();
+  auto* const stream = reinterpret_cast<cudaStream_t>(std::uintptr_t{64});
+  const spider_field* result = nullptr;
+  ASSERT_EQ(spider_iterate(both, &from, &to, 3, stream, &result), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(result, &to);
+  EXPECT_EQ(machine.devices[0].streams, std::vector<cudaStream_t>(6, stream));
+  EXPECT_EQ(machine.scratch_streams, std::vector<cudaStream_t>(2, stream)) << "one for all steps";
+  EXPECT_EQ(machine.pools, 1);
 }
 
 TEST_F(CudaBackend, LeavesErrorsOfItsCallerAlone) {

@@ -30,8 +30,8 @@ class SystemAccess {
  private:
   struct Field {
     std::string name;
-    SystemFieldPlace place;
-    int element_bytes;
+    SystemFieldPlace place = {};
+    int element_bytes = 0;
     CellRanges readable;
     bool is_written = false;
     std::vector<std::atomic<std::uint8_t>> written;  // of the box, x fastest

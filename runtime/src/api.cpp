@@ -263,6 +263,30 @@ Outcome check_steps_in_place(const spider_kernel& kernel, const std::vector<Swee
   return {};
 }
 
+/// The sweeps of many steps, one after the other; `turns` are the fields in turn, `done` counts sweeps.
+Outcome run_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_sweeps, bool in_pairs,
+                   const spider::backend::Residencies& residencies, void* stream,
+                   std::vector<SweepFields>& turns, std::int64_t& done) {
+  const auto count = static_cast<std::int64_t>(turns.size());
+  const auto turn_of = [&](std::int64_t sweep) { return static_cast<std::size_t>(sweep % count); };
+  for (const Sweeps& sweeps : all_sweeps) {
+    if (in_pairs && sweeps.steps == 1) {
+      turns = spider::rotate_in_place(turns[turn_of(done)]);
+      done = 0;
+    }
+    std::vector<ReadySweep> ready;
+    ready.reserve(turns.size());
+    for (const SweepFields& turn : turns) {
+      ready.push_back(make_ready(kernel, turn, whole_interior(*turn.in), nullptr, residencies, sweeps.steps));
+    }
+    for (std::int64_t i = 0; i < sweeps.count; ++i, ++done) {
+      if (Outcome swept = ready[turn_of(done)].launch(kernel, stream); swept.status != SPIDER_OK)
+        return swept;
+    }
+  }
+  return {};
+}
+
 Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int64_t steps, void* stream,
                 const spider_field** result) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
@@ -302,27 +326,15 @@ Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int6
     if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
       return loaded;
     if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
+    Outcome swept;
     if (kernel->pass_count > 0) {
       done = steps;
-      if (Outcome swept = spider::run_passes(*kernel, *given.in, *given.out, whole_interior(*given.in),
-                                             nullptr, steps, stream);
-          swept.status != SPIDER_OK)
-        return swept;
+      swept = spider::run_passes(*kernel, *given.in, *given.out, whole_interior(*given.in), nullptr, steps,
+                                 stream);
+    } else {
+      swept = run_sweeps(*kernel, all_sweeps, in_pairs, residencies, stream, turns, done);
     }
-    for (const Sweeps& sweeps : kernel->pass_count > 0 ? std::vector<Sweeps>{} : all_sweeps) {
-      if (in_pairs && sweeps.steps == 1) {
-        turns = spider::rotate_in_place(turns[turn_of(done)]);
-        done = 0;
-      }
-      std::vector<ReadySweep> ready;
-      for (const SweepFields& turn : turns)
-        ready.push_back(
-            make_ready(*kernel, turn, whole_interior(*turn.in), nullptr, residencies, sweeps.steps));
-      for (std::int64_t i = 0; i < sweeps.count; ++i, ++done) {
-        if (Outcome swept = ready[turn_of(done)].launch(*kernel, stream); swept.status != SPIDER_OK)
-          return swept;
-      }
-    }
+    if (swept.status != SPIDER_OK) return swept;
   }
   if (result != nullptr) *result = turns[turn_of(done)].in;
   return {};

@@ -229,6 +229,7 @@ EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
         fmt::format("&pass_{}::kernel", spec::axis_letters[static_cast<std::size_t>(pass.axis)]));
   }
   std::vector<std::string> includes;
+  includes.reserve(headers.size());
   for (const std::string& header : headers)
     includes.push_back(fmt::format("#include <spider/kernels/{}.h>", header));
   bindings["scheme_headers"] = fmt::format("{}", fmt::join(includes, "\n"));

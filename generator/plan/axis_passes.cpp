@@ -103,12 +103,13 @@ bool takes_passes(const spec::StencilSpec& spec) {
 
 /// A constant becomes what the passes so far make of it, whose weights sum to this. Can a cell hold it?
 bool pass_constants(double weights, spec::Storage storage, spec::AxisBoundary& boundary) {
+  bool fits = true;
   for (spec::Face* face : {&boundary.low, &boundary.high}) {
-    if (face->rule == spec::BoundaryRule::constant)
-      face->value = stored_value(storage, face->value) * weights;
-    if (!std::isfinite(stored_value(storage, face->value))) return false;
+    if (face->rule != spec::BoundaryRule::constant) continue;
+    face->value = stored_value(storage, face->value) * weights;
+    fits = fits && std::isfinite(stored_value(storage, face->value));
   }
-  return true;
+  return fits;
 }
 
 spec::StencilSpec spec_of_pass(const spec::StencilSpec& spec, const AxisList& list) {

@@ -216,23 +216,29 @@ TEST(Sweeps, AreNotFusedWhereTooMuchIsComputedAgain) {
                        sum);
   };
   EXPECT_EQ(plan_of(stages(9, 2)).sweeps.size(), 1U);
-  EXPECT_EQ(plan_of(stages(2, 60)).sweeps.size(), 1U);
+  EXPECT_EQ(plan_of(stages(1, 60)).sweeps.size(), 1U);  // twice: u at the point, too, is a result
+  EXPECT_EQ(plan_of(stages(2, 60)).sweeps.size(), 2U);
   EXPECT_EQ(plan_of(stages(9, 60)).sweeps.size(), 2U);
 }
 
 TEST(Sweeps, HaveFewerPointsALaneWhereRegistersAreFew) {
-  const auto columns_of = [](const std::string& storage, int rows) {
+  const auto sweep_of = [](const std::string& storage, int rows) {
     std::string sum = "u";
     for (int dy = 1; dy < rows; ++dy) sum += fmt::format(" + u[{}, 1]", dy);
-    const SystemPlan plan =
-        plan_of(fmt::format("fields: {{u: {{storage: {}}}}}\nstages: [{{u: \"{}\"}}]\n", storage, sum));
-    return plan.sweeps.at(0).columns;
+    return plan_of(fmt::format("fields: {{u: {{storage: {}}}}}\nstages: [{{u: \"{}\"}}]\n", storage, sum))
+        .sweeps.at(0);
   };
-  EXPECT_EQ(columns_of("f32", 3), 4);
-  EXPECT_EQ(columns_of("f16", 3), 4);
-  EXPECT_EQ(columns_of("f64", 3), 2);
-  EXPECT_EQ(columns_of("f32", 25), 2);
-  EXPECT_EQ(columns_of("f32", 60), 1);
+  EXPECT_EQ(sweep_of("f32", 3).columns, 4);
+  EXPECT_EQ(sweep_of("f16", 3).columns, 4);
+  EXPECT_EQ(sweep_of("f64", 3).columns, 2);
+  EXPECT_EQ(sweep_of("f32", 25).columns, 4);
+  EXPECT_EQ(sweep_of("f32", 40).columns, 2);
+  EXPECT_EQ(sweep_of("f64", 40).columns, 1);
+  // Rows that do not fit either way leave no room for a second block.
+  EXPECT_EQ(sweep_of("f32", 3).blocks_per_multiprocessor, 3);
+  EXPECT_EQ(sweep_of("f32", 25).blocks_per_multiprocessor, 2);
+  EXPECT_EQ(sweep_of("f32", 300).columns, 1);
+  EXPECT_EQ(sweep_of("f32", 300).blocks_per_multiprocessor, 1);
 }
 
 TEST(Numbers, AreDoublesWhereAnyFieldIs) {

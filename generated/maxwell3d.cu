@@ -63,6 +63,8 @@ struct Sweep0 : Fields {
   using Number = float;
   static constexpr int dimensions = 3;
   static constexpr int columns = 4, blocks_per_multiprocessor = 2;
+  // How far values of fused stages are taken at other points, below and above, z, y, x.
+  static constexpr int bounded_low[3] = {1, 1, 1}, bounded_high[3] = {0, 0, 0};
   static constexpr int row_count = 22, written_count = 6;
   // Field, dz, dy, lowest and highest dx of each row that a point reads.
   static constexpr spider::ReadRow rows[row_count] = {

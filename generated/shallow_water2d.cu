@@ -50,6 +50,8 @@ struct Sweep0 : Fields {
   using Number = float;
   static constexpr int dimensions = 2;
   static constexpr int columns = 4, blocks_per_multiprocessor = 3;
+  // How far values of fused stages are taken at other points, below and above, z, y, x.
+  static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 1};
   static constexpr int row_count = 4, written_count = 2;
   // Field, dz, dy, lowest and highest dx of each row that a point reads.
   static constexpr spider::ReadRow rows[row_count] = {
@@ -102,6 +104,8 @@ struct Sweep1 : Fields {
   using Number = float;
   static constexpr int dimensions = 2;
   static constexpr int columns = 4, blocks_per_multiprocessor = 3;
+  // How far values of fused stages are taken at other points, below and above, z, y, x.
+  static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
   static constexpr int row_count = 5, written_count = 1;
   // Field, dz, dy, lowest and highest dx of each row that a point reads.
   static constexpr spider::ReadRow rows[row_count] = {

@@ -69,6 +69,7 @@ class SweepText {
     bindings["dimensions"] = fmt::to_string(spec_.dimensions);
     bindings["columns"] = fmt::to_string(sweep_.columns);
     bindings["blocks_per_multiprocessor"] = fmt::to_string(sweep_.blocks_per_multiprocessor);
+    bind_bounded(bindings);
     bindings["row_count"] = fmt::to_string(sweep_.rows.size());
     bindings["written_count"] = fmt::to_string(sweep_.results.size());
     bindings["row_room"] = sweep_.rows.empty() ? "1" : "row_count";
@@ -84,6 +85,20 @@ class SweepText {
  private:
   [[nodiscard]] spec::Storage numbers() const {
     return plan_.in_doubles ? spec::Storage::f64 : spec::Storage::f32;
+  }
+
+  void bind_bounded(render::Bindings& bindings) const {
+    spec::Offset low{};
+    spec::Offset high{};
+    for (const UpdateNode& node : sweep_.nodes) {
+      if (node.operation != UpdateOperation::bounded) continue;
+      for (std::size_t axis = 0; axis < low.size(); ++axis) {
+        low[axis] = std::max(low[axis], -node.at[axis]);
+        high[axis] = std::max(high[axis], node.at[axis]);
+      }
+    }
+    bindings["bounded_low"] = fmt::format("{}", fmt::join(low, ", "));
+    bindings["bounded_high"] = fmt::format("{}", fmt::join(high, ", "));
   }
 
   [[nodiscard]] std::string rows_text() const {

@@ -1,6 +1,6 @@
 """Random systems of equations through the Python package against the reference in double precision, on the host:
 
-    check_random.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY] [--specs FILE...]
+    check_random.py [--count N] [--seed FIRST] [--also SEED...] [--backend host|cuda] [--emulator LIBRARY] [--specs FILE...]
 
 Each is swept once and iterated three times, with arrays that lie in different ways, and on the CPU launch by launch in boxes,
 which has to give the same bits. Systems of files are checked before random ones. With the library of the emulator,
@@ -177,6 +177,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1, help="the first")
+    parser.add_argument("--also", type=int, nargs="*", default=[], metavar="SEED", help="of systems that were wrong once")
     parser.add_argument("--backend", choices=("host", "cuda"), default="host")
     parser.add_argument("--emulator", type=pathlib.Path, metavar="LIBRARY")
     parser.add_argument("--specs", type=pathlib.Path, nargs="*", default=[], metavar="FILE", help="of systems; others are left out")
@@ -185,7 +186,8 @@ def main():
         emulate(arguments.emulator)
     texts = [path.read_text(encoding="utf-8") for path in arguments.specs]
     cases = [(2 * i, text) for i, text in enumerate(texts) if "\nstages:" in text]  # even ones come from files
-    cases += [(seed, random_system.make(seed)) for seed in range(arguments.seed, arguments.seed + arguments.count)]
+    seeds = [*range(arguments.seed, arguments.seed + arguments.count), *arguments.also]
+    cases += [(seed, random_system.make(seed)) for seed in seeds]
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         found = list(pool.map(lambda case: check(*case, arguments.backend, folder), cases))
     refused = [one[1] for one in found if isinstance(one, tuple)]

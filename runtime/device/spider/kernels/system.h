@@ -95,7 +95,7 @@ struct SystemKernel {
   }
 
   SPIDER_DEVICE static constexpr int reach_low(int axis) {
-    int reach = 0;
+    int reach = Sweep::bounded_low[axis];
     for (int i = 0; i < Sweep::row_count; ++i) {
       const int low = axis == 0 ? -Sweep::rows[i].dz : -Sweep::rows[i].dy;
       reach = low > reach ? low : reach;
@@ -103,7 +103,7 @@ struct SystemKernel {
     return reach;
   }
   SPIDER_DEVICE static constexpr int reach_high(int axis) {
-    int reach = 0;
+    int reach = Sweep::bounded_high[axis];
     for (int i = 0; i < Sweep::row_count; ++i) {
       const int high = axis == 0 ? Sweep::rows[i].dz : Sweep::rows[i].dy;
       reach = high > reach ? high : reach;

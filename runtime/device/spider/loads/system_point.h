@@ -4,6 +4,7 @@
 /// - Number: float, or double where any field is f64;
 /// - fields: a SystemField for each field; dimensions;
 /// - rows, row_count: ReadRow, ascending in (field, dz, dy); written, written_count: WrittenField;
+/// - bounded_low, bounded_high: how far bounded() takes values, z, y, x;
 /// - columns: neighbouring points of a lane, 1, 2 or 4; blocks_per_multiprocessor: for the launch;
 /// - compute(point, results): results[i] is what written[i] becomes. A point has read<row, dx>(), number(v),
 ///   scalar(i), index(axis), extent(axis) and bounded<field, dz, dy, dx>(value): numbers of all points of a
@@ -51,9 +52,10 @@ struct RowVectors {
   SPIDER_DEVICE static constexpr int floor_vector(int column) {
     return column / columns - (column % columns < 0 ? 1 : 0);
   }
-  /// The hull of all rows' vectors, in columns from the lane's first point.
+  /// The hull of all rows' vectors and of the points at which values of fused stages are taken, in columns
+  /// from the lane's first point.
   SPIDER_DEVICE static constexpr int lowest_column() {
-    int lowest = 0;
+    int lowest = floor_vector(-Sweep::bounded_low[2]) * columns;
     for (int i = 0; i < Sweep::row_count; ++i) {
       const int low = floor_vector(Sweep::rows[i].low) * columns;
       lowest = low < lowest ? low : lowest;
@@ -61,7 +63,7 @@ struct RowVectors {
     return lowest;
   }
   SPIDER_DEVICE static constexpr int end_column() {
-    int end = columns;
+    int end = (floor_vector(columns - 1 + Sweep::bounded_high[2]) + 1) * columns;
     for (int i = 0; i < Sweep::row_count; ++i) {
       const int own = (floor_vector(columns - 1 + Sweep::rows[i].high) + 1) * columns;
       end = own > end ? own : end;

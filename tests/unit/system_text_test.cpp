@@ -127,7 +127,8 @@ TEST(SystemText, HasASweepForEachStageThatIsNotFused) {
   EXPECT_TRUE(has(source, "spider::system_sweep<Sweep0>(1),\n    spider::system_sweep<Sweep1>(1),"));
   EXPECT_EQ(count(source, "written[written_count] = {{0, false}};"), 1U);
   EXPECT_EQ(count(source, "written[written_count] = {{1, false}};"), 1U);
-  EXPECT_FALSE(has(source, "bounded"));
+  EXPECT_FALSE(has(source, "p.template bounded"));
+  EXPECT_EQ(count(source, "bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};"), 2U);
 }
 
 TEST(SystemText, BoundsWhatAFusedStageReadsAround) {
@@ -137,6 +138,7 @@ TEST(SystemText, BoundsWhatAFusedStageReadsAround) {
                                  .source;
   EXPECT_TRUE(has(source, "= p.template bounded<0, 0, -1, 2>("));
   EXPECT_EQ(count(source, "p.template bounded<"), 1U);
+  EXPECT_TRUE(has(source, "bounded_low[3] = {0, 1, 0}, bounded_high[3] = {0, 0, 2};"));
 }
 
 TEST(SystemText, ComputesInDoublesWhereAFieldIsOne) {

@@ -47,12 +47,8 @@ std::string face_text(const spec::Face& face, spec::Storage storage) {
 
 std::string boundary_text(const spec::StencilSpec& spec) {
   std::vector<std::string> axes;
-  for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
-    const std::string low = face_text(spec.boundary[axis].low, spec.storage);
-    const std::string high = face_text(spec.boundary[axis].high, spec.storage);
-    axes.push_back(low == high ? fmt::format("{} {}", spec::axis_letters[axis], low)
-                               : fmt::format("{} {} (low), {} (high)", spec::axis_letters[axis], low, high));
-  }
+  for (int axis = 3 - spec.dimensions; axis < 3; ++axis)
+    axes.push_back(axis_faces_text(axis, spec.boundary[axis], spec.storage));
   return fmt::format("{}", fmt::join(axes, "; "));
 }
 
@@ -193,6 +189,25 @@ std::string counted(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
+std::string axis_faces_text(int axis, const spec::AxisBoundary& faces, spec::Storage storage) {
+  const std::string_view letter = spec::axis_letters[static_cast<std::size_t>(axis)];
+  const std::string low = face_text(faces.low, storage);
+  const std::string high = face_text(faces.high, storage);
+  return low == high ? fmt::format("{} {}", letter, low)
+                     : fmt::format("{} {} (low), {} (high)", letter, low, high);
+}
+
+void describe_parameters(const std::vector<spec::Parameter>& parameters, std::vector<std::string>& lines) {
+  if (parameters.empty()) return;
+  std::vector<std::string> texts;
+  texts.reserve(parameters.size());
+  for (const spec::Parameter& parameter : parameters) {
+    texts.push_back(
+        fmt::format("{} = {}{}", parameter.name, parameter.value, parameter.overridden ? " (-D)" : ""));
+  }
+  lines.push_back(fmt::format("With      {}", fmt::join(texts, ", ")));
+}
+
 void describe_mappings(const plan::KernelPlan& plan, std::string_view why_windows,
                        std::vector<std::string>& lines) {
   const std::optional<MappingChoice> choice = mapping_choice_of(plan);
@@ -232,14 +247,7 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
   lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shapes_text(spec),
                               counted(std::ssize(spec.taps), "tap"), counted(count_tap_rows(spec), "row"),
                               reach_text(spec, plan)));
-  if (!spec.parameters.empty()) {
-    std::vector<std::string> parameters;
-    for (const spec::Parameter& parameter : spec.parameters) {
-      parameters.push_back(
-          fmt::format("{} = {}{}", parameter.name, parameter.value, parameter.overridden ? " (-D)" : ""));
-    }
-    lines.push_back(fmt::format("With      {}", fmt::join(parameters, ", ")));
-  }
+  describe_parameters(spec.parameters, lines);
   if (!spec.stored_axes.empty()) lines.push_back(fmt::format("Axes      {}", axes_text(spec)));
   lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));
   const bool names_sums = spec.sums.front().name != spec::only_sum;

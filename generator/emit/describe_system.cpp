@@ -6,33 +6,23 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <map>
 #include <string_view>
 #include <utility>
 
 #include "emit/describe.h"
 #include "emit/storage_text.h"
 #include "plan/machine.h"
-#include "plan/weights.h"
 
 namespace spidergen::emit {
 namespace {
 
 using spec::UpdateOperation;
 
-std::string face_text(const spec::Face& face, spec::Storage storage) {
-  if (face.rule != spec::BoundaryRule::constant) return std::string(spec::rule_name(face.rule));
-  return fmt::format("constant {}", plan::stored_value(storage, face.value));
-}
-
 std::string faces_text(const spec::SystemSpec& spec, const spec::SystemField& field) {
   std::vector<std::string> axes;
   for (std::size_t axis = 3 - static_cast<std::size_t>(spec.dimensions); axis < 3; ++axis) {
     if (!field.axes[axis]) continue;
-    const std::string low = face_text(field.boundary[axis].low, field.storage);
-    const std::string high = face_text(field.boundary[axis].high, field.storage);
-    axes.push_back(low == high ? fmt::format("{} {}", spec::axis_letters[axis], low)
-                               : fmt::format("{} {} (low), {} (high)", spec::axis_letters[axis], low, high));
+    axes.push_back(axis_faces_text(static_cast<int>(axis), field.boundary[axis], field.storage));
   }
   return fmt::format("{}", fmt::join(axes, "; "));
 }
@@ -114,14 +104,7 @@ std::vector<std::string> report_system(const spec::SystemSpec& spec, const plan:
                               counted(std::ssize(spec.fields), "field"),
                               counted(std::ssize(spec.stages), "stage"),
                               counted(std::ssize(plan.sweeps), "sweep"), plan.in_doubles ? "f64" : "f32"));
-  if (!spec.parameters.empty()) {
-    std::vector<std::string> parameters;
-    for (const spec::Parameter& parameter : spec.parameters) {
-      parameters.push_back(
-          fmt::format("{} = {}{}", parameter.name, parameter.value, parameter.overridden ? " (-D)" : ""));
-    }
-    lines.push_back(fmt::format("With      {}", fmt::join(parameters, ", ")));
-  }
+  describe_parameters(spec.parameters, lines);
   std::string_view title = "Fields   ";
   for (const std::string& line : describe_fields(spec, plan)) {
     lines.push_back(fmt::format("{} {}", title, line));

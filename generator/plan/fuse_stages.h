@@ -23,7 +23,7 @@ class StageFuser {
  public:
   StageFuser(const spec::SystemSpec& spec, bool in_doubles);
 
-  [[nodiscard]] const std::vector<spec::UpdateNode>& nodes() const { return nodes_.all(); }
+  [[nodiscard]] const spec::ExpressionNodes& nodes() const { return nodes_; }
   [[nodiscard]] StageGroup alone(int stage) const;
 
   /// The group and the stage behind it as one. Nothing where that would not give the same values: where a

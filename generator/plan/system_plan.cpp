@@ -13,26 +13,6 @@ namespace {
 using spec::UpdateNode;
 using spec::UpdateOperation;
 
-/// The nodes that the roots need, arguments first, and what becomes of the roots' places.
-std::vector<UpdateNode> needed_nodes(const std::vector<UpdateNode>& nodes, std::vector<int>& roots) {
-  std::vector<bool> needed(nodes.size());
-  for (const int root : roots) needed[static_cast<std::size_t>(root)] = true;
-  for (std::size_t i = nodes.size(); i-- > 0;) {
-    if (!needed[i]) continue;
-    for (const int argument : nodes[i].arguments) needed[static_cast<std::size_t>(argument)] = true;
-  }
-  std::vector<int> places(nodes.size());
-  std::vector<UpdateNode> found;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    if (!needed[i]) continue;
-    places[i] = static_cast<int>(found.size());
-    found.push_back(nodes[i]);
-    for (int& argument : found.back().arguments) argument = places[static_cast<std::size_t>(argument)];
-  }
-  for (int& root : roots) root = places[static_cast<std::size_t>(root)];
-  return found;
-}
-
 std::vector<ReadRow> rows_of(const std::vector<UpdateNode>& nodes) {
   std::map<std::array<int, 3>, std::array<int, 2>> columns;  // by field, dz, dy
   for (const UpdateNode& node : nodes) {
@@ -100,14 +80,14 @@ int bytes_per_point(const spec::SystemSpec& spec, const std::vector<ReadRow>& ro
   return bytes;
 }
 
-SystemSweep sweep_of(const spec::SystemSpec& spec, const std::vector<UpdateNode>& nodes,
+SystemSweep sweep_of(const spec::SystemSpec& spec, const spec::ExpressionNodes& nodes,
                      const StageGroup& group) {
   SystemSweep sweep;
   sweep.first_stage = group.first_stage;
   sweep.stages = group.stages;
   std::vector<int> roots;
   for (const auto& [field, node] : group.values) roots.push_back(node);
-  sweep.nodes = needed_nodes(nodes, roots);
+  sweep.nodes = nodes.extract(roots);
   sweep.rows = rows_of(sweep.nodes);
   std::size_t i = 0;
   for (const auto& [field, node] : group.values)

@@ -237,4 +237,18 @@ std::vector<bool> ExpressionNodes::needed_by(const std::vector<int>& roots) cons
   return needed;
 }
 
+std::vector<UpdateNode> ExpressionNodes::extract(std::vector<int>& roots) const {
+  const std::vector<bool> needed = needed_by(roots);
+  std::vector<int> places(nodes_.size(), none);
+  std::vector<UpdateNode> extracted;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (!needed[i]) continue;
+    places[i] = static_cast<int>(extracted.size());
+    extracted.push_back(nodes_[i]);
+    for (int& argument : extracted.back().arguments) argument = places[static_cast<std::size_t>(argument)];
+  }
+  for (int& root : roots) root = places[static_cast<std::size_t>(root)];
+  return extracted;
+}
+
 }  // namespace spidergen::spec

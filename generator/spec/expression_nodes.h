@@ -50,6 +50,9 @@ class ExpressionNodes {
   /// Which nodes `roots` need, themselves included.
   [[nodiscard]] std::vector<bool> needed_by(const std::vector<int>& roots) const;
 
+  /// The nodes that `roots` need, arguments first; each root becomes its place among them.
+  [[nodiscard]] std::vector<UpdateNode> extract(std::vector<int>& roots) const;
+
   /// Why the last node was none; empty where its cause was reported before.
   [[nodiscard]] const std::string& objection() const { return objection_; }
   /// Are there too many nodes to read on?

@@ -343,19 +343,11 @@ class Reader {
       for (Assignment& one : stage.assignments) roots.push_back(&one.node);
     }
     for (Reduction& one : spec_.reductions) roots.push_back(&one.node);
-    std::vector<int> needed_from;
-    needed_from.reserve(roots.size());
-    for (const int* root : roots) needed_from.push_back(*root);
-    const std::vector<bool> needed = nodes_.needed_by(needed_from);
-    std::vector<int> places(needed.size(), ExpressionNodes::none);
-    for (std::size_t i = 0; i < needed.size(); ++i) {
-      if (!needed[i]) continue;
-      UpdateNode node = nodes_.all()[i];
-      for (int& argument : node.arguments) argument = places[static_cast<std::size_t>(argument)];
-      places[i] = static_cast<int>(spec_.nodes.size());
-      spec_.nodes.push_back(std::move(node));
-    }
-    for (int* root : roots) *root = places[static_cast<std::size_t>(*root)];
+    std::vector<int> places;
+    places.reserve(roots.size());
+    for (const int* root : roots) places.push_back(*root);
+    spec_.nodes = nodes_.extract(places);
+    for (std::size_t i = 0; i < roots.size(); ++i) *roots[i] = places[i];
     if (spec_.nodes.size() > most_system_nodes) {
       refuse(spec_.where,
              fmt::format("the expressions have {} operations once operators are sums of cells; a "

@@ -74,12 +74,6 @@ std::string taps_text(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   return text;
 }
 
-std::string report_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
-  std::vector<std::string> lines;
-  for (const std::string& line : report(spec, plan)) lines.push_back("// " + line);
-  return fmt::format("{}", fmt::join(lines, "\n"));
-}
-
 /// What a caller must know, for the header.
 std::string contract_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::string text =
@@ -93,24 +87,15 @@ std::string contract_text(const spec::StencilSpec& spec, const plan::KernelPlan&
   return text + " */";
 }
 
-render::Bindings provenance(const spec::StencilSpec& spec, const std::string& version) {
-  const std::string source =
-      spec.renamed ? fmt::format("{} --name {}", spec.source_name, spec.name) : spec.source_name;
-  return {{"name", spec.name}, {"summary", summary(spec)}, {"version", version}, {"source", source}};
-}
-
 EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                         const std::string& version) {
-  render::Bindings bindings = provenance(spec, version);
-  bindings["guard"] = "SPIDER_KERNEL_" + upper_case(spec.name) + "_H";
-  bindings["abi"] = fmt::to_string(runtime_abi);
-  bindings["contract"] = contract_text(spec, plan);
-  return {spec.name + ".h", render_part("kernel.h.in", bindings) + "\n"};
+  return {spec.name + ".h",
+          header_text(spec.name, contract_text(spec, plan), provenance(spec, summary(spec), version))};
 }
 
 /// What all kernels tell of their stencil.
 void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
-  bindings["report"] = report_text(spec, plan);
+  bindings["report"] = comment_text(report(spec, plan));
   bindings["faces"] = faces_text(spec);
   bindings["tap_rows"] = tap_rows_text(plan);
   bindings["taps"] = taps_text(spec, plan);
@@ -190,7 +175,7 @@ SchemeText scheme_text(const Kernel& kernel) {
 
 /// What all kernels of a file tell of where they come from.
 render::Bindings source_bindings(const Kernel& kernel, const std::string& version) {
-  render::Bindings bindings = provenance(kernel.spec, version);
+  render::Bindings bindings = provenance(kernel.spec, summary(kernel.spec), version);
   // Not in the header: a new comment in the spec must not compile its includers again.
   bindings["hash"] = kernel.spec.source_hash;
   bind_stencil(kernel.spec, kernel.plan, bindings);

@@ -170,6 +170,17 @@ std::string render_part(std::string_view template_name, const render::Bindings& 
   throw diag::InternalError(fmt::format("template {} is not embedded", template_name));
 }
 
+std::string comment_text(const std::vector<std::string>& lines) {
+  return fmt::format("// {}", fmt::join(lines, "\n// "));
+}
+
+std::string header_text(const std::string& name, std::string contract, render::Bindings provenance) {
+  provenance["guard"] = "SPIDER_KERNEL_" + upper_case(name) + "_H";
+  provenance["abi"] = fmt::to_string(runtime_abi);
+  provenance["contract"] = std::move(contract);
+  return render_part("kernel.h.in", provenance) + "\n";
+}
+
 std::string constants_text(std::string_view type, std::string_view name,
                            const std::vector<std::string>& values, std::string_view between) {
   return render_part("constants.cu.in", {{"type", std::string(type)},

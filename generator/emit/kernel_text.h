@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pack/pack.h"
@@ -28,6 +29,20 @@ struct Kernel {
 
 /// The text of a file of templates/ with its placeholders replaced, without the last line's end.
 [[nodiscard]] std::string render_part(std::string_view template_name, const render::Bindings& bindings);
+
+/// Lines as a comment of C++.
+[[nodiscard]] std::string comment_text(const std::vector<std::string>& lines);
+
+/// Where generated files come from: of a StencilSpec or a SystemSpec, and its summary.
+template <class Spec>
+[[nodiscard]] render::Bindings provenance(const Spec& spec, std::string summary, const std::string& version) {
+  const std::string source = spec.renamed ? spec.source_name + " --name " + spec.name : spec.source_name;
+  return {{"name", spec.name}, {"summary", std::move(summary)}, {"version", version}, {"source", source}};
+}
+
+/// The text of `<name>.h`: what a caller must know, as a comment, and the declaration of the kernel.
+[[nodiscard]] std::string header_text(const std::string& name, std::string contract,
+                                      render::Bindings provenance);
 
 /// A member function `name` of a Stencil that gives a table's values by index; `between` is a line's end or
 /// ", ".

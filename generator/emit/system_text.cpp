@@ -177,12 +177,6 @@ std::string tables_text(const spec::SystemSpec& spec, const plan::SystemPlan& pl
   return text;
 }
 
-std::string report_comment(const spec::SystemSpec& spec, const plan::SystemPlan& plan) {
-  std::vector<std::string> lines;
-  for (const std::string& line : report_system(spec, plan)) lines.push_back("// " + line);
-  return fmt::format("{}", fmt::join(lines, "\n"));
-}
-
 EmittedFile system_source(const spec::SystemSpec& spec, const plan::SystemPlan& plan,
                           render::Bindings bindings) {
   std::vector<std::string> sweeps;
@@ -194,7 +188,7 @@ EmittedFile system_source(const spec::SystemSpec& spec, const plan::SystemPlan& 
     forms.push_back(fmt::format("spider::system_form<Sweep{}>(),", i));
   }
   bindings["hash"] = spec.source_hash;
-  bindings["report"] = report_comment(spec, plan);
+  bindings["report"] = comment_text(report_system(spec, plan));
   bindings["device_abi"] = fmt::to_string(device_abi);
   bindings["fields"] = fields_text(spec);
   bindings["sweeps"] = fmt::format("{}", fmt::join(sweeps, "\n\n"));
@@ -210,26 +204,21 @@ EmittedFile system_source(const spec::SystemSpec& spec, const plan::SystemPlan& 
   return {spec.name + ".cu", render_part("system.cu.in", bindings) + "\n"};
 }
 
-EmittedFile system_header(const spec::SystemSpec& spec, const plan::SystemPlan& plan,
-                          render::Bindings bindings) {
+/// What a caller must know, for the header.
+std::string contract_text(const spec::SystemSpec& spec, const plan::SystemPlan& plan) {
   std::string contract = "/* The kernel for spider_run and spider_run_steps, whose sweeps have these fields:";
   for (const std::string& line : describe_fields(spec, plan)) contract += "\n * " + line;
   if (!spec.scalars.empty()) contract += fmt::format("\n * Scalars: {}", fmt::join(spec.scalars, ", "));
-  bindings["guard"] = "SPIDER_KERNEL_" + upper_case(spec.name) + "_H";
-  bindings["abi"] = fmt::to_string(runtime_abi);
-  bindings["contract"] = contract + " */";
-  return {spec.name + ".h", render_part("kernel.h.in", bindings) + "\n"};
+  return contract + " */";
 }
 
 }  // namespace
 
 std::vector<EmittedFile> emit_system(const spec::SystemSpec& spec, const plan::SystemPlan& plan,
                                      const std::string& version) {
-  const std::string source =
-      spec.renamed ? fmt::format("{} --name {}", spec.source_name, spec.name) : spec.source_name;
-  const render::Bindings provenance{
-      {"name", spec.name}, {"summary", system_summary(spec)}, {"version", version}, {"source", source}};
-  return {system_source(spec, plan, provenance), system_header(spec, plan, provenance)};
+  const render::Bindings origin = provenance(spec, system_summary(spec), version);
+  return {system_source(spec, plan, origin),
+          {spec.name + ".h", header_text(spec.name, contract_text(spec, plan), origin)}};
 }
 
 }  // namespace spidergen::emit

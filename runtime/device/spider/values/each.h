@@ -36,6 +36,15 @@ SPIDER_DEVICE auto each(const Pack<Value, count>& a, const Pack<Value, count>& b
   return result;
 }
 
+template <class A, class B, class C, int count, class Function>
+SPIDER_DEVICE auto each(const Pack<A, count>& a, const Pack<B, count>& b, const Pack<C, count>& c,
+                        Function function) {
+  Pack<decltype(function(a.of[0], b.of[0], c.of[0])), count> result;
+  SPIDER_UNROLL
+  for (int i = 0; i < count; ++i) result.of[i] = function(a.of[i], b.of[i], c.of[i]);
+  return result;
+}
+
 /// `a` where the condition holds, else `b`.
 template <class Value>
 SPIDER_DEVICE Value choose(bool condition, Value a, Value b) {
@@ -44,78 +53,49 @@ SPIDER_DEVICE Value choose(bool condition, Value a, Value b) {
 template <class Value, int count>
 SPIDER_DEVICE Pack<Value, count> choose(const Pack<bool, count>& condition, const Pack<Value, count>& a,
                                         const Pack<Value, count>& b) {
-  Pack<Value, count> result;
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) result.of[i] = condition.of[i] ? a.of[i] : b.of[i];
-  return result;
+  return each(condition, a, b, [](bool holds, Value v, Value w) { return holds ? v : w; });
 }
 
 template <class Value, int count>
 SPIDER_DEVICE Pack<Value, count> operator-(const Pack<Value, count>& a) {
-  Pack<Value, count> result;
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) result.of[i] = -a.of[i];
-  return result;
+  return each(a, [](Value v) { return -v; });
 }
 
+// The operations of expressions, point by point.
 namespace device {
 
 template <class Value, int count>
 SPIDER_DEVICE Pack<Value, count> add(const Pack<Value, count>& a, const Pack<Value, count>& b) {
-  Pack<Value, count> result;
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) result.of[i] = add(a.of[i], b.of[i]);
-  return result;
+  return each(a, b, [](Value v, Value w) { return add(v, w); });
 }
 template <class Value, int count>
 SPIDER_DEVICE Pack<Value, count> subtract(const Pack<Value, count>& a, const Pack<Value, count>& b) {
-  Pack<Value, count> result;
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) result.of[i] = subtract(a.of[i], b.of[i]);
-  return result;
+  return each(a, b, [](Value v, Value w) { return subtract(v, w); });
 }
 template <class Value, int count>
 SPIDER_DEVICE Pack<Value, count> multiply(const Pack<Value, count>& a, const Pack<Value, count>& b) {
-  Pack<Value, count> result;
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) result.of[i] = multiply(a.of[i], b.of[i]);
-  return result;
+  return each(a, b, [](Value v, Value w) { return multiply(v, w); });
 }
 template <class Value, int count>
 SPIDER_DEVICE Pack<Value, count> multiply_add(const Pack<Value, count>& a, const Pack<Value, count>& b,
                                               const Pack<Value, count>& c) {
-  Pack<Value, count> result;
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) result.of[i] = multiply_add(a.of[i], b.of[i], c.of[i]);
-  return result;
+  return each(a, b, c, [](Value u, Value v, Value w) { return multiply_add(u, v, w); });
 }
 template <class Value, int count>
 SPIDER_DEVICE Pack<Value, count> divide(const Pack<Value, count>& a, const Pack<Value, count>& b) {
-  Pack<Value, count> result;
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) result.of[i] = divide(a.of[i], b.of[i]);
-  return result;
+  return each(a, b, [](Value v, Value w) { return divide(v, w); });
 }
 template <class Value, int count>
 SPIDER_DEVICE Pack<Value, count> square_root(const Pack<Value, count>& a) {
-  Pack<Value, count> result;
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) result.of[i] = square_root(a.of[i]);
-  return result;
+  return each(a, [](Value v) { return square_root(v); });
 }
 template <class Value, int count>
 SPIDER_DEVICE Pack<Value, count> smaller(const Pack<Value, count>& a, const Pack<Value, count>& b) {
-  Pack<Value, count> result;
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) result.of[i] = smaller(a.of[i], b.of[i]);
-  return result;
+  return each(a, b, [](Value v, Value w) { return smaller(v, w); });
 }
 template <class Value, int count>
 SPIDER_DEVICE Pack<Value, count> larger(const Pack<Value, count>& a, const Pack<Value, count>& b) {
-  Pack<Value, count> result;
-  SPIDER_UNROLL
-  for (int i = 0; i < count; ++i) result.of[i] = larger(a.of[i], b.of[i]);
-  return result;
+  return each(a, b, [](Value v, Value w) { return larger(v, w); });
 }
 
 }  // namespace device

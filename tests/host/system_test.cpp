@@ -39,6 +39,7 @@ struct Sweep0 {
   static constexpr const auto& fields = waves::fields;
   [[maybe_unused]] static constexpr int dimensions = 2, columns = 4;
   static constexpr int row_count = 4, written_count = 2;
+  static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
   static constexpr spider::ReadRow rows[row_count] = {
       {0, 0, 0, 0, 1}, {0, 0, 1, 0, 0}, {1, 0, 0, 0, 0}, {2, 0, 0, 0, 0}};
   static constexpr spider::WrittenField written[written_count] = {{1, false}, {2, false}};
@@ -57,6 +58,7 @@ struct Sweep1 {
   static constexpr const auto& fields = waves::fields;
   [[maybe_unused]] static constexpr int dimensions = 2, columns = 4;
   static constexpr int row_count = 5, written_count = 1;
+  static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
   static constexpr spider::ReadRow rows[row_count] = {
       {0, 0, 0, 0, 0}, {1, 0, 0, -1, 0}, {2, 0, -1, 0, 0}, {2, 0, 0, 0, 0}, {3, 0, 0, 0, 0}};
   static constexpr spider::WrittenField written[written_count] = {{0, false}};
@@ -124,6 +126,7 @@ struct Mix {
     static constexpr const auto& fields = Mix::fields;
     [[maybe_unused]] static constexpr int dimensions = 3, columns = 4;
     static constexpr int row_count = 10, written_count = 2;
+    static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
     static constexpr spider::ReadRow rows[row_count] = {
         {0, -1, 0, 0, 0}, {0, 0, -2, 0, 0}, {0, 0, 0, -2, 3}, {0, 0, 1, 1, 2}, {0, 2, 0, -1, 0},
         {1, 0, -1, 1, 1}, {2, 0, 0, -1, 1}, {3, 0, -1, 0, 0}, {3, 0, 1, 0, 0}, {4, 0, 0, 0, 0}};
@@ -151,6 +154,7 @@ struct Mix {
     static constexpr const auto& fields = Mix::fields;
     [[maybe_unused]] static constexpr int dimensions = 3, columns = 4;
     static constexpr int row_count = 4, written_count = 1;
+    static constexpr int bounded_low[3] = {0, 1, 0}, bounded_high[3] = {0, 0, 2};
     static constexpr spider::ReadRow rows[row_count] = {
         {0, 0, 0, 0, 1}, {1, 0, 0, 0, 0}, {4, -2, 0, 0, 0}, {4, 0, 0, -3, 2}};
     static constexpr spider::WrittenField written[written_count] = {{1, false}};
@@ -381,6 +385,7 @@ struct Sweep0 {
   static constexpr const auto& fields = ring::fields;
   [[maybe_unused]] static constexpr int dimensions = 1, columns = 4;
   static constexpr int row_count = 2, written_count = 1;
+  static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
   static constexpr spider::ReadRow rows[row_count] = {{0, 0, 0, -2, 1}, {1, 0, 0, 0, 0}};
   static constexpr spider::WrittenField written[written_count] = {{0, true}};
   template <class P>

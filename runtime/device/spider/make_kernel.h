@@ -139,12 +139,7 @@ struct SystemKernelFacts {
   SystemNames names;
 };
 
-/// One sweep of a system, from a generated file's `System`, which has, as static members,
-/// - Number: float, or double where a field is f64;
-/// - fields: the system's SystemFields; dimensions; columns;
-/// - rows: the ReadRows that a point reads, and row_count; written: WrittenFields, and written_count;
-/// - compute(point, results): results[i] becomes that of written[i]. A point has read<row, dx>(),
-///   scalar(i), index(axis), extent(axis) and bounded<field, dz, dy, dx>(value).
+/// One sweep of a system, from a generated file's sweep (spider/loads/system_point.h says what that has).
 template <class System>
 constexpr SystemSweep system_sweep(std::int32_t stages) {
   SystemSweep sweep{stages, nullptr, System::row_count, nullptr, System::written_count,

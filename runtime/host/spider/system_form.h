@@ -139,44 +139,6 @@ struct SystemPoint {
   }
 };
 
-/// How far from its point a sweep asks bounded(), along z, y, x.
-struct BoundedReach {
-  std::int64_t low[3] = {}, high[3] = {};
-};
-
-/// A point that only notes this.
-template <class System>
-struct AskingPoint {
-  using Number = typename System::Number;
-  BoundedReach& reach;
-
-  template <int which, int dx>
-  Number read() const {
-    return Number{1};
-  }
-  static Number number(Number value) { return value; }
-  Number scalar(int /*which*/) const { return Number{1}; }
-  Number index(int /*axis*/) const { return Number{1}; }
-  Number extent(int /*axis*/) const { return Number{1}; }
-  template <int field, int dz, int dy, int dx>
-  Number bounded(Number value) const {
-    const int offset[3] = {dz, dy, dx};
-    for (int axis = 0; axis < 3; ++axis) {
-      if (-offset[axis] > reach.low[axis]) reach.low[axis] = -offset[axis];
-      if (offset[axis] > reach.high[axis]) reach.high[axis] = offset[axis];
-    }
-    return value;
-  }
-};
-
-template <class System>
-BoundedReach find_bounded_reach() {
-  BoundedReach reach;
-  typename System::Number results[System::written_count + 1];
-  System::compute(AskingPoint<System>{reach}, results);
-  return reach;
-}
-
 /// Columns begin, begin + 1, ... of a row. Whatever it calls becomes part of it, or there would be no
 /// vectors.
 template <class System, bool at_faces>
@@ -198,19 +160,18 @@ template <class System, bool at_faces>
 template <class System>
 void compute_row(const SystemRow& row) {
   using Number = typename System::Number;
-  static const BoundedReach reach = find_bounded_reach<System>();
   const RowValues<System> values(row);
   Number* results[System::written_count + 1];
   for (int k = 0; k < System::written_count; ++k) results[k] = static_cast<Number*>(row.results[k]);
   const auto clear = [&](int axis, std::int64_t place) {
-    return place >= reach.low[axis] && place < row.sweep.extent[axis] - reach.high[axis];
+    return place >= System::bounded_low[axis] && place < row.sweep.extent[axis] - System::bounded_high[axis];
   };
   std::int64_t begin = 0;
   std::int64_t end = 0;
   if (clear(0, row.z) && clear(1, row.y)) {
     const auto within = [&](std::int64_t i) { return i < 0 ? 0 : (i < row.count ? i : row.count); };
-    begin = within(reach.low[2] - row.x);
-    end = within(row.sweep.extent[2] - reach.high[2] - row.x);
+    begin = within(System::bounded_low[2] - row.x);
+    end = within(row.sweep.extent[2] - System::bounded_high[2] - row.x);
     if (end < begin) end = begin;
   }
   compute_columns<System, true>(values, results, 0, begin);

@@ -2,9 +2,9 @@
 /// some neighbouring points of a row; in 3D a warp walks up z, so that rows of planes above come from the L1
 /// cache when it gets there. Lanes need nothing of each other.
 ///
-/// Warps in the interior load vectors. At faces a row is that which the rules of its field have in its place,
-/// and a vector that crosses a face in x is read cell by cell. The `Sweep` is described in
-/// spider/loads/system_point.h.
+/// Warps in the interior load vectors. Near faces a warp reads the rows that the rules of each field put in
+/// the place of those outside. A vector outside in x comes from one place where the rule is constant or
+/// periodic, else cell by cell. spider/loads/system_point.h describes the `Sweep`.
 #pragma once
 
 #include <spider/kernel.h>
@@ -111,7 +111,7 @@ struct SystemKernel {
     return reach;
   }
 
-  /// The same apart from the interior, which shall not pay for its registers.
+  /// compute() in a function of its own, whose registers the interior does not pay for.
   template <Surroundings around>
   SPIDER_DEVICE_NOINLINE void compute_apart(const SystemArguments& sweep, const LanePlace place) {
     compute<around>(sweep, place);

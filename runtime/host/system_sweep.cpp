@@ -15,6 +15,7 @@
 #include "axis.h"
 #include "cells.h"
 #include "parallel.h"
+#include "src/fields.h"
 #include "tiles.h"
 
 namespace spider::host {
@@ -35,11 +36,6 @@ template <class Number>
 SystemScratch<Number>& system_scratch_of_thread() {
   thread_local SystemScratch<Number> scratch;
   return scratch;
-}
-
-std::int64_t bytes_of_cell(std::int32_t storage) {
-  if (storage == SPIDER_F64) return 8;
-  return storage == SPIDER_F32 ? 4 : 2;
 }
 
 /// Numbers of `count` cells.
@@ -155,7 +151,7 @@ class SystemSweeper {
     RowPlace place;
     place.row = row;
     place.field = &field;
-    place.bytes = bytes_of_cell(field.storage);
+    place.bytes = bytes_of(field.storage);
     place.is_wide = field.axes[axis_x];
     place.is_own = field.storage == own_storage;
     const std::int64_t low[3] = {row.dz, row.dy, row.low};
@@ -261,7 +257,7 @@ class SystemSweeper {
     const SystemFieldPlace& place = arguments_.fields[field];
     return static_cast<std::byte*>(place.target) +
            (z * place.target_stride[0] + y * place.target_stride[1] + x) *
-               bytes_of_cell(loop_.fields[field].storage);
+               bytes_of(loop_.fields[field].storage);
   }
 
   /// Of the constant beyond a face.

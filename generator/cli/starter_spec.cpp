@@ -88,7 +88,7 @@ stages:
 # Numbers that are made of all points of a sweep: new(p) is p after it, p before it.
 # reduce: {change: {max: "abs(new(p) - p)"}}
 
-# What lies beyond the faces of fields without a rule of their own.
+# The ghost cells of fields without a rule of their own.
 boundary: {constant: 0}
 )yaml";
 

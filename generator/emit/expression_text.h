@@ -10,7 +10,7 @@
 
 namespace spidergen::emit {
 
-/// What is to be computed, and in which numbers.
+/// Expressions, which of their values are wanted, and the type of numbers.
 struct Expressions {
   const std::vector<spec::UpdateNode>& nodes;  ///< arguments first
   std::vector<int> roots;                      ///< whose values are wanted

@@ -151,7 +151,7 @@ KeyLocations key_locations(const Document& document, const diag::SourceLocation&
           document.place("steps"),      document.place("update")};
 }
 
-/// Reports keys that specs do not have, or beside `stages` alone.
+/// Reports keys that specs do not have, and keys of systems where there are no `stages`.
 void check_document_keys(const Document& document) {
   Node others = document.root;
   std::erase_if(others.entries, [&](const Entry& entry) {

@@ -44,7 +44,7 @@ enum class UpdateOperation {
   choose,  ///< the second argument where the first, a comparison, holds; else the third
   call,    ///< a function of expressions
   /// Of a system whose stages are fused: the argument, an earlier stage's value of field `which` at the
-  /// offset `at`, where that lies inside; beyond faces what the field's rule says.
+  /// offset `at`, where that lies inside; elsewhere the ghost cell of the field.
   bounded,
 };
 

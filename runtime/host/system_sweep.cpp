@@ -1,6 +1,6 @@
 /// A sweep of a system of equations on the host: its box in tiles, one at a time on each core, row by row.
 /// Rows of cells that are Numbers are read and written where they are, unless they cross a face; others are
-/// copied into rows of the thread, with what lies beyond faces.
+/// copied into rows of the thread, with their ghost cells.
 #include <spider/system_form.h>
 
 #include <algorithm>
@@ -260,7 +260,7 @@ class SystemSweeper {
                bytes_of(loop_.fields[field].storage);
   }
 
-  /// Of the constant beyond a face.
+  /// The number of a face's constant.
   [[nodiscard]] static Number constant(const RowPlace& place, int axis, int side) {
     return side == Place::zero ? Number{0} : static_cast<Number>(place.field->faces[axis][side].value);
   }
@@ -320,7 +320,7 @@ class SystemSweeper {
     for (std::int64_t i = 0; i < cells.size(); ++i) to[i] = -to[i];
   }
 
-  /// One that may lie beyond a face in x. The constant of such a face counts before what is found in z and y.
+  /// A cell that may be a ghost cell in x. A constant in x replaces the rules of z and y.
   static Number find_cell(const RowPlace& place, FoundRow found, std::int64_t x) {
     const Place cell = place.axes[axis_x].find(x);
     if (cell.constant) {

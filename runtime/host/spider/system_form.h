@@ -54,8 +54,8 @@ struct SystemLoop {
 /// Sweeps the box of the arguments.
 void sweep_system(const SystemLoop& loop, const SystemArguments& arguments);
 
-/// What is the same for all points of a row. A copy of the function's own: no result is written over it, and
-/// the compiler knows.
+/// Values that all points of a row share. compute_row() has a copy of its own, which the compiler knows that
+/// no result is written over.
 template <class System>
 struct RowValues {
   using Number = typename System::Number;
@@ -155,8 +155,8 @@ template <class System, bool at_faces>
   }
 }
 
-/// A generated file's loop over a row, or three: what lies near faces has one of its own, as the compiler
-/// makes no vectors of some.
+/// A generated file's loops over a row. Points near faces have loops of their own, of which some compilers
+/// make no vectors.
 template <class System>
 void compute_row(const SystemRow& row) {
   using Number = typename System::Number;

@@ -20,12 +20,6 @@ void generate_system(const spec::SystemSpec& spec, const plan::Request& request,
                                                      "out '--engine {}'",
                                                      plan::engine_name(*request.engine)));
   }
-  if (!spec.reductions.empty() && !result.diagnostics.has_errors()) {
-    result.diagnostics.error(
-        spec.where,
-        "'reduce' is read but not computed yet; leave it out, and reduce the fields that "
-        "a sweep has written");
-  }
   result.diagnostics.sort_by_location();
   if (result.diagnostics.has_errors()) return;
   const plan::SystemPlan plan = plan::plan_system(spec);

@@ -118,6 +118,11 @@ std::vector<std::string> report_system(const spec::SystemSpec& spec, const plan:
                                 counted(std::ssize(sweep.rows), "row"), reach_text(spec, sweep),
                                 counted(count_operations(sweep), "operation"), sweep.bytes_per_point,
                                 counted(sweep.columns, "point")));
+    for (const plan::SystemReduction& one : sweep.reductions) {
+      const spec::Reduction& reduction = spec.reductions[static_cast<std::size_t>(one.which)];
+      lines.push_back(fmt::format("          {}: {} of {} at all points", reduction.name,
+                                  spec::reduction_kind_name(reduction.kind), reduction.text));
+    }
   }
   if (plan.sweeps.size() < spec.stages.size()) {
     lines.push_back(fmt::format("Fused     {} bytes a point in the place of {}, a sweep a stage",
@@ -167,12 +172,18 @@ std::string explain_system_json(const spec::SystemSpec& spec, const plan::System
   }
   std::vector<std::string> scalars;
   for (const std::string& scalar : spec.scalars) scalars.push_back('"' + scalar + '"');
+  std::vector<std::string> reductions;
+  for (const spec::Reduction& one : spec.reductions) {
+    reductions.push_back(
+        fmt::format(R"({{"name": "{}", "kind": "{}"}})", one.name, spec::reduction_kind_name(one.kind)));
+  }
   return fmt::format(
       "{{\n  \"stencil\": \"{}\",\n  \"system\": true,\n  \"dimensions\": {},\n  \"storage\": \"{}\",\n"
-      "  \"fields\": [\n{}\n  ],\n  \"scalars\": [{}],\n  \"sweeps\": [\n{}\n  ],\n  \"bytes_apart\": "
+      "  \"fields\": [\n{}\n  ],\n  \"scalars\": [{}],\n  \"reductions\": [{}],\n  \"sweeps\": [\n{}\n  ],\n "
+      " \"bytes_apart\": "
       "{}\n}}\n",
       spec.name, spec.dimensions, storage_name(spec.storage), fmt::join(fields, ",\n"),
-      fmt::join(scalars, ", "), fmt::join(sweeps, ",\n"), plan.bytes_apart);
+      fmt::join(scalars, ", "), fmt::join(reductions, ", "), fmt::join(sweeps, ",\n"), plan.bytes_apart);
 }
 
 }  // namespace spidergen::emit

@@ -210,6 +210,8 @@ class Writer {
       case UpdateOperation::bounded:
         return name(type_, fmt::format("p.template bounded<{}, {}>({})", node.which, fmt::join(node.at, ", "),
                                        argument(0)));
+      case UpdateOperation::stored:
+        return name(type_, fmt::format("p.template stored<{}>({})", node.which, argument(0)));
       default:
         break;
     }

@@ -72,6 +72,8 @@ class SweepText {
     bind_bounded(bindings);
     bindings["row_count"] = fmt::to_string(sweep_.rows.size());
     bindings["written_count"] = fmt::to_string(sweep_.results.size());
+    bindings["reduced_count"] = fmt::to_string(sweep_.reductions.size());
+    bindings["reduced"] = reduced_text();
     bindings["row_room"] = sweep_.rows.empty() ? "1" : "row_count";
     bindings["rows"] = sweep_.rows.empty() ? "{}" : rows_text();
     std::vector<std::string> written;
@@ -110,6 +112,19 @@ class SweepText {
     return fmt::format("{}", fmt::join(lines, "\n"));
   }
 
+  /// Nothing where the sweep has no reductions.
+  [[nodiscard]] std::string reduced_text() const {
+    if (sweep_.reductions.empty()) return {};
+    std::vector<std::string> reduced;
+    for (const plan::SystemReduction& one : sweep_.reductions) {
+      const spec::Reduction& reduction = spec_.reductions[static_cast<std::size_t>(one.which)];
+      reduced.push_back(fmt::format("    {{{}, spider::ReductionKind::{}}},  // {}", one.which,
+                                    spec::reduction_kind_name(reduction.kind), reduction.name));
+    }
+    return fmt::format("static constexpr spider::ReducedNumber reduced[reduced_count] = {{\n{}\n}};",
+                       fmt::join(reduced, "\n"));
+  }
+
   [[nodiscard]] LeafText leaf(const UpdateNode& node) const {
     const auto which = static_cast<std::size_t>(node.which);
     switch (node.operation) {
@@ -130,6 +145,7 @@ class SweepText {
   [[nodiscard]] std::string statements_text() const {
     Expressions expressions{sweep_.nodes, {}, numbers(), false, true};
     for (const plan::SystemResult& result : sweep_.results) expressions.roots.push_back(result.node);
+    for (const plan::SystemReduction& one : sweep_.reductions) expressions.roots.push_back(one.node);
     ExpressionText text =
         write_expressions(expressions, [this](const UpdateNode& node) { return leaf(node); });
     if (!reads_point()) text.statements.insert(text.statements.begin(), "static_cast<void>(p);");
@@ -137,6 +153,12 @@ class SweepText {
       text.statements.push_back(
           fmt::format("results[{}] = {};  // {}", i, text.values[i],
                       spec_.fields[static_cast<std::size_t>(sweep_.results[i].field)].name));
+    }
+    for (std::size_t i = 0; i < sweep_.reductions.size(); ++i) {
+      const std::size_t place = sweep_.results.size() + i;
+      text.statements.push_back(
+          fmt::format("results[{}] = {};  // {}", place, text.values[place],
+                      spec_.reductions[static_cast<std::size_t>(sweep_.reductions[i].which)].name));
     }
     return fmt::format("{}", fmt::join(text.statements, "\n"));
   }
@@ -174,6 +196,11 @@ std::string tables_text(const spec::SystemSpec& spec, const plan::SystemPlan& pl
     for (const std::string& scalar : spec.scalars) scalars.push_back(quoted(scalar));
     text += fmt::format("constexpr const char* scalar_names[] = {{{}}};\n", fmt::join(scalars, ", "));
   }
+  if (!spec.reductions.empty()) {
+    std::vector<std::string> reductions;
+    for (const spec::Reduction& reduction : spec.reductions) reductions.push_back(quoted(reduction.name));
+    text += fmt::format("constexpr const char* reduction_names[] = {{{}}};\n", fmt::join(reductions, ", "));
+  }
   return text;
 }
 
@@ -201,6 +228,8 @@ EmittedFile system_source(const spec::SystemSpec& spec, const plan::SystemPlan& 
   bindings["field_count"] = fmt::to_string(spec.fields.size());
   bindings["scalar_names"] = spec.scalars.empty() ? "nullptr" : "scalar_names";
   bindings["scalar_count"] = fmt::to_string(spec.scalars.size());
+  bindings["reductions"] =
+      spec.reductions.empty() ? "" : fmt::format(", reduction_names, {}", spec.reductions.size());
   return {spec.name + ".cu", render_part("system.cu.in", bindings) + "\n"};
 }
 
@@ -209,6 +238,13 @@ std::string contract_text(const spec::SystemSpec& spec, const plan::SystemPlan& 
   std::string contract = "/* The kernel for spider_run and spider_run_steps, whose sweeps have these fields:";
   for (const std::string& line : describe_fields(spec, plan)) contract += "\n * " + line;
   if (!spec.scalars.empty()) contract += fmt::format("\n * Scalars: {}", fmt::join(spec.scalars, ", "));
+  if (!spec.reductions.empty()) {
+    std::vector<std::string> reductions;
+    for (const spec::Reduction& one : spec.reductions)
+      reductions.push_back(
+          fmt::format("{}, {} of {}", one.name, spec::reduction_kind_name(one.kind), one.text));
+    contract += fmt::format("\n * Reductions: {}", fmt::join(reductions, "; "));
+  }
   return contract + " */";
 }
 

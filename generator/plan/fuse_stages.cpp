@@ -83,6 +83,28 @@ std::optional<StageGroup> StageFuser::fuse(const StageGroup& group, int stage) {
   return together;
 }
 
+int StageFuser::reduce(const StageGroup& group, const spec::Reduction& reduction) {
+  const std::vector<bool> needed = nodes_.needed_by({reduction.node});
+  std::vector<int> values(needed.size(), spec::ExpressionNodes::none);
+  for (std::size_t i = 0; i < needed.size(); ++i) {
+    if (needed[i]) values[i] = reduced_node(group, static_cast<int>(i), values);
+  }
+  return values[static_cast<std::size_t>(reduction.node)];
+}
+
+int StageFuser::reduced_node(const StageGroup& group, int node, const std::vector<int>& values) {
+  UpdateNode own = nodes_[node];
+  if (own.operation != UpdateOperation::written) {
+    for (int& argument : own.arguments) argument = values[static_cast<std::size_t>(argument)];
+    return nodes_.add(own);
+  }
+  const spec::SystemField& field = spec_.fields[static_cast<std::size_t>(own.which)];
+  const auto value = group.values.find(own.which);
+  if (value == group.values.end()) return nodes_.cell(own.which, field.axes, {});
+  if (field.storage == (in_doubles_ ? spec::Storage::f64 : spec::Storage::f32)) return value->second;
+  return nodes_.add({UpdateOperation::stored, 0, own.which, {}, {value->second}});
+}
+
 int StageFuser::substitute(const StageGroup& group, int node, const std::vector<int>& values) {
   UpdateNode own = nodes_[node];
   if (own.operation != UpdateOperation::cell || !group.values.contains(own.which)) {

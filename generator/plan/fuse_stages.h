@@ -31,10 +31,15 @@ class StageFuser {
   /// where expressions grow too large.
   [[nodiscard]] std::optional<StageGroup> fuse(const StageGroup& group, int stage);
 
+  /// A reduction's expression behind a group that has its stage: values after the sweep are the group's, as
+  /// fields store them, or those that a group before it has written.
+  [[nodiscard]] int reduce(const StageGroup& group, const spec::Reduction& reduction);
+
  private:
   [[nodiscard]] bool can_read(const StageGroup& group, int field, const spec::Offset& at) const;
   /// The node with values of the group in the place of what it assigns, and its arguments' in `values`; none
   /// where that cannot be.
+  [[nodiscard]] int reduced_node(const StageGroup& group, int node, const std::vector<int>& values);
   [[nodiscard]] int substitute(const StageGroup& group, int node, const std::vector<int>& values);
 
   const spec::SystemSpec& spec_;

@@ -80,18 +80,22 @@ int bytes_per_point(const spec::SystemSpec& spec, const std::vector<ReadRow>& ro
   return bytes;
 }
 
+/// `reductions` are nodes: what the sweep makes numbers of beside its fields.
 SystemSweep sweep_of(const spec::SystemSpec& spec, const spec::ExpressionNodes& nodes,
-                     const StageGroup& group) {
+                     const StageGroup& group, const std::vector<SystemReduction>& reductions = {}) {
   SystemSweep sweep;
   sweep.first_stage = group.first_stage;
   sweep.stages = group.stages;
   std::vector<int> roots;
   for (const auto& [field, node] : group.values) roots.push_back(node);
+  for (const SystemReduction& reduction : reductions) roots.push_back(reduction.node);
   sweep.nodes = nodes.extract(roots);
   sweep.rows = rows_of(sweep.nodes);
   std::size_t i = 0;
   for (const auto& [field, node] : group.values)
     sweep.results.push_back({field, roots[i++], reads_around(sweep.rows, field)});
+  for (const SystemReduction& reduction : reductions)
+    sweep.reductions.push_back({reduction.which, roots[i++]});
   sweep.bytes_per_point = bytes_per_point(spec, sweep.rows, sweep.results);
   return sweep;
 }
@@ -104,6 +108,21 @@ bool pays(const SystemSweep& fused, const SystemSweep& first, const SystemSweep&
   const auto apart = static_cast<double>(first.nodes.size() + second.nodes.size());
   return fused.bytes_per_point <= most_bytes * (first.bytes_per_point + second.bytes_per_point) &&
          fused.rows.size() <= most_rows && static_cast<double>(fused.nodes.size()) <= most_operations * apart;
+}
+
+/// Adds to each sweep the reductions that take its stages' results.
+void add_reductions(const spec::SystemSpec& spec, StageFuser& fuser, const std::vector<StageGroup>& groups,
+                    std::vector<SystemSweep>& sweeps) {
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const StageGroup& group = groups[i];
+    std::vector<SystemReduction> own;
+    for (std::size_t k = 0; k < spec.reductions.size(); ++k) {
+      const int stage = spec.reductions[k].stage - group.first_stage;
+      if (stage >= 0 && stage < group.stages)
+        own.push_back({static_cast<int>(k), fuser.reduce(group, spec.reductions[k])});
+    }
+    if (!own.empty()) sweeps[i] = sweep_of(spec, fuser.nodes(), group, own);
+  }
 }
 
 std::vector<int> find_uses(const spec::SystemSpec& spec, const std::vector<SystemSweep>& sweeps) {
@@ -145,6 +164,7 @@ SystemPlan plan_system(const spec::SystemSpec& spec) {
     groups.push_back(alone);
     plan.sweeps.push_back(std::move(own));
   }
+  add_reductions(spec, fuser, groups, plan.sweeps);
   for (SystemSweep& sweep : plan.sweeps) choose_launch(spec, plan.in_doubles, sweep);
   plan.uses = find_uses(spec, plan.sweeps);
   return plan;

@@ -21,16 +21,23 @@ struct SystemResult {
   bool into_other = false;
 };
 
+/// A number that a sweep makes of its points.
+struct SystemReduction {
+  int which = 0;  ///< its place in SystemSpec::reductions
+  int node = 0;   ///< its place in SystemSweep::nodes
+};
+
 /// A kernel of a system: one stage, or several that are fused.
 struct SystemSweep {
   int first_stage = 0;
   int stages = 1;
   std::vector<spec::UpdateNode> nodes;  ///< that the results need; arguments first
   std::vector<SystemResult> results;    ///< ascending in field
-  std::vector<ReadRow> rows;            ///< ascending in (field, dz, dy)
-  int columns = 4;                      ///< neighbouring points of a lane of a device
-  int blocks_per_multiprocessor = 1;    ///< that registers shall leave room for
-  int bytes_per_point = 0;              ///< each field that it reads, once, and each that it writes
+  std::vector<SystemReduction> reductions;
+  std::vector<ReadRow> rows;          ///< ascending in (field, dz, dy)
+  int columns = 4;                    ///< neighbouring points of a lane of a device
+  int blocks_per_multiprocessor = 1;  ///< that registers shall leave room for
+  int bytes_per_point = 0;            ///< each field that it reads, once, and each that it writes
 };
 
 /// How a system's stages become kernels.

@@ -34,8 +34,12 @@ const std::vector<std::string>& known_keys() {
 }
 
 const Choices<ReductionKind>& reduction_kinds() {
-  static const Choices<ReductionKind> choices = {
-      {"sum", ReductionKind::sum}, {"max", ReductionKind::max}, {"min", ReductionKind::min}};
+  static const Choices<ReductionKind> choices = [] {
+    Choices<ReductionKind> all;
+    for (const ReductionKind kind : {ReductionKind::sum, ReductionKind::max, ReductionKind::min})
+      all.emplace_back(reduction_kind_name(kind), kind);
+    return all;
+  }();
   return choices;
 }
 
@@ -326,8 +330,52 @@ class Reader {
     const Entry& only = entry.value.entries.front();
     const int value = read_value(only.value, what);
     if (value == ExpressionNodes::none) return;
+    check_moment(value, what, only.value.where);
     for (const auto& [word, kind] : reduction_kinds()) {
-      if (word == only.key) spec_.reductions.push_back({entry.key, kind, value, only.value.text});
+      if (word == only.key)
+        spec_.reductions.push_back({entry.key, kind, value, last_stage_of(value), only.value.text});
+    }
+  }
+
+  /// The stages that assign a field, counted from 0.
+  [[nodiscard]] std::vector<int> stages_of(int field) const {
+    std::vector<int> found;
+    for (std::size_t stage = 0; stage < spec_.stages.size(); ++stage) {
+      for (const Assignment& one : spec_.stages[stage].assignments) {
+        if (one.field == field) found.push_back(static_cast<int>(stage));
+      }
+    }
+    return found;
+  }
+
+  /// The stage behind which all values after the sweep are there that an expression takes; 0 where it takes
+  /// none.
+  [[nodiscard]] int last_stage_of(int value) const {
+    int last = 0;
+    const std::vector<bool> needed = nodes_.needed_by({value});
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      const UpdateNode& node = nodes_[static_cast<int>(i)];
+      if (needed[i] && node.operation == UpdateOperation::written)
+        last = std::max(last, stages_of(node.which).back());
+    }
+    return last;
+  }
+
+  /// Refuses values before the sweep that an earlier stage has replaced when those after it are there.
+  void check_moment(int value, const std::string& what, const diag::SourceLocation& where) {
+    const int last = last_stage_of(value);
+    const std::vector<bool> needed = nodes_.needed_by({value});
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      const UpdateNode& node = nodes_[static_cast<int>(i)];
+      if (!needed[i] || node.operation != UpdateOperation::cell) continue;
+      const std::vector<int> stages = stages_of(node.which);
+      if (stages.empty() || stages.front() >= last) continue;
+      const std::string& name = spec_.fields[static_cast<std::size_t>(node.which)].name;
+      refuse(where,
+             fmt::format("{0}: stage {1} replaces the '{2}' before the sweep, and stage {3} computes a "
+                         "value after it; reduce each by itself, or let a field store '{2}'",
+                         what, stages.front() + 1, name, last + 1));
+      return;
     }
   }
 

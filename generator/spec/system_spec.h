@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "diag/diagnostic.h"
@@ -45,11 +46,17 @@ struct Stage {
 
 enum class ReductionKind { sum, max, min };
 
-/// A number that a sweep makes of a value at all points.
+[[nodiscard]] constexpr std::string_view reduction_kind_name(ReductionKind kind) {
+  return kind == ReductionKind::sum ? "sum" : kind == ReductionKind::max ? "max" : "min";
+}
+
+/// A number that a sweep makes of a value at all points. Cells are those before the sweep, at any offset;
+/// UpdateOperation::written is the value after it.
 struct Reduction {
   std::string name;
   ReductionKind kind = ReductionKind::sum;
   int node = 0;
+  int stage = 0;     ///< whose results it takes, counted from 0; no earlier stage assigns what it reads
   std::string text;  ///< as written
 };
 
@@ -69,7 +76,7 @@ struct SystemSpec {
   std::vector<SystemField> fields;    ///< in the spec's order
   std::vector<UpdateNode> nodes;      ///< of all expressions; arguments come before what takes them
   std::vector<Stage> stages;          ///< one after the other
-  std::vector<Reduction> reductions;  ///< after the last stage; `new(u)` is UpdateOperation::written
+  std::vector<Reduction> reductions;  ///< in the spec's order
   diag::SourceLocation where;         ///< of `stages`
 };
 

@@ -46,6 +46,7 @@ enum class UpdateOperation {
   /// Of a system whose stages are fused: the argument, an earlier stage's value of field `which` at the
   /// offset `at`, where that lies inside; elsewhere the ghost cell of the field.
   bounded,
+  stored,  ///< of a reduction: the argument as a cell of field `which` holds it
 };
 
 struct UpdateNode {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -513,6 +514,16 @@ void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b, emulator::
 
 void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b, emulator::CallSite site) {
   multiply_whole(sum, a, b, emulator::OperandType::bf16, site);
+}
+
+void add_to(std::int64_t* word, std::int64_t value) {
+  std::atomic_ref<std::int64_t>(*word).fetch_add(value, std::memory_order_relaxed);
+}
+void raise(std::uint64_t* word, std::uint64_t value) {
+  const std::atomic_ref<std::uint64_t> shared(*word);
+  std::uint64_t known = shared.load(std::memory_order_relaxed);
+  while (known < value && !shared.compare_exchange_weak(known, value, std::memory_order_relaxed)) {
+  }
 }
 
 }  // namespace device

@@ -15,6 +15,7 @@
 #include "axis.h"
 #include "cells.h"
 #include "parallel.h"
+#include "row_reduction.h"
 #include "src/fields.h"
 #include "tiles.h"
 
@@ -27,7 +28,7 @@ using loops::SystemLoop;
 template <class Number>
 struct SystemScratch {
   std::vector<Number> cells;    ///< of rows that are copied
-  std::vector<Number> results;  ///< of rows that are not stored as Numbers
+  std::vector<Number> results;  ///< of rows that are not stored as Numbers, then of reductions
   std::vector<const void*> rows;
   std::vector<void*> to;
 };
@@ -107,6 +108,8 @@ class SystemSweeper {
       converts_ = converts_ || storage != own_storage;
       operations_ += 4;
     }
+    if (arguments_.reductions != nullptr) reduced_count_ = sweep_.reduced_count;
+    operations_ += 8 * reduced_count_;
   }
 
   void run() const {
@@ -208,9 +211,11 @@ class SystemSweeper {
   void sweep_tile(const Tile& tile) const {
     auto& scratch = system_scratch_of_thread<Number>();
     grow(scratch.cells, copied_);
-    grow(scratch.results, sweep_.written_count * most_columns_);
+    const std::int32_t results = sweep_.written_count + reduced_count_;
+    grow(scratch.results, results * most_columns_);
     scratch.rows.resize(places_.size());
-    scratch.to.resize(static_cast<std::size_t>(sweep_.written_count));
+    scratch.to.resize(static_cast<std::size_t>(results));
+    std::array<RowReduction, most_reductions> reductions;
     const Range columns = tile[axis_x];
     // Columns whose rows cross no face have a loop of their own, unless it is less to copy those that do.
     constexpr std::int64_t most_numbers_of_copies = 2048;
@@ -219,10 +224,24 @@ class SystemSweeper {
     for (std::int64_t z = tile[axis_z].begin; z < tile[axis_z].end; ++z) {
       for (std::int64_t y = tile[axis_y].begin; y < tile[axis_y].end; ++y) {
         for (const Range& part : {Range{columns.begin, clear.begin}, clear, Range{clear.end, columns.end}}) {
-          if (!part.empty()) sweep_row(scratch, z, y, part);
+          if (part.empty()) continue;
+          sweep_row(scratch, z, y, part);
+          for (std::int32_t i = 0; i < reduced_count_; ++i)
+            reductions[static_cast<std::size_t>(i)].add(sweep_.reduced[i].kind, results_of(scratch, i),
+                                                        part.size(), accumulator(i));
         }
       }
     }
+    for (std::int32_t i = 0; i < reduced_count_; ++i)
+      reductions[static_cast<std::size_t>(i)].finish(sweep_.reduced[i].kind, accumulator(i));
+  }
+
+  /// Values of a reduction at a row of points.
+  [[nodiscard]] Number* results_of(SystemScratch<Number>& scratch, std::int32_t reduced) const {
+    return scratch.results.data() + (sweep_.written_count + reduced) * most_columns_;
+  }
+  [[nodiscard]] std::int64_t* accumulator(std::int32_t reduced) const {
+    return arguments_.reductions + sweep_.reduced[reduced].which * reduction_copies * reduction_words;
   }
 
   void sweep_row(SystemScratch<Number>& scratch, std::int64_t z, std::int64_t y, const Range& columns) const {
@@ -243,7 +262,10 @@ class SystemSweeper {
                                                     ? static_cast<void*>(target(field, z, y, columns.begin))
                                                     : scratch.results.data() + i * most_columns_;
     }
-    loop_.compute({arguments_, z, y, columns.begin, columns.size(), scratch.rows.data(), scratch.to.data()});
+    for (std::int32_t i = 0; i < reduced_count_; ++i)
+      scratch.to[static_cast<std::size_t>(sweep_.written_count + i)] = results_of(scratch, i);
+    loop_.compute({arguments_, z, y, columns.begin, columns.size(), scratch.rows.data(), scratch.to.data(),
+                   reduced_count_ > 0});
     for (std::int32_t i = 0; i < sweep_.written_count && converts_; ++i) {
       const std::int32_t field = sweep_.written[i].field;
       const std::int32_t storage = loop_.fields[field].storage;
@@ -344,8 +366,9 @@ class SystemSweeper {
   std::int64_t crossing_ = 0;  ///< rows that cross a face in x
   /// Points whose rows cross no face.
   Range clear_[3] = {{0, std::int64_t{1} << 40}, {0, std::int64_t{1} << 40}, {0, std::int64_t{1} << 40}};
-  bool converts_ = false;  ///< is a row of cells not of Numbers?
-  double operations_ = 4;  ///< of a point, nearly
+  std::int32_t reduced_count_ = 0;  ///< reductions that are wanted
+  bool converts_ = false;           ///< is a row of cells not of Numbers?
+  double operations_ = 4;           ///< of a point, nearly
 };
 
 }  // namespace
@@ -354,6 +377,19 @@ class SystemSweeper {
 namespace spider {
 inline namespace device_4 {
 namespace loops {
+
+float as_stored(std::int32_t storage, float number) {
+  std::uint64_t cell = 0;
+  host::store_cells(storage, &number, reinterpret_cast<std::byte*>(&cell), 1);
+  host::load_cells(storage, reinterpret_cast<const std::byte*>(&cell), &number, 1);
+  return number;
+}
+double as_stored(std::int32_t storage, double number) {
+  std::uint64_t cell = 0;
+  host::store_cells(storage, &number, reinterpret_cast<std::byte*>(&cell), 1);
+  host::load_cells(storage, reinterpret_cast<const std::byte*>(&cell), &number, 1);
+  return number;
+}
 
 void sweep_system(const SystemLoop& loop, const SystemArguments& arguments) {
   if (loop.number == SPIDER_F64) return host::SystemSweeper<double>(loop, arguments).run();

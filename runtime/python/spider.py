@@ -72,6 +72,7 @@ class Info:
     #: Of a system, of each field: SPIDER_FIELD_READ (1), WRITTEN (2), TWO_BUFFERS (4), RESULT_IN_OUTPUT (8), added up.
     uses: tuple[int, ...] = ()
     axes: tuple[tuple[bool, bool, bool], ...] = ()  #: of a system, of each field: has it cells along z, y, x?
+    reductions: tuple[str, ...] = ()  #: of a system, names of numbers that a sweep makes of all points
 
     @property
     def is_system(self) -> bool:
@@ -120,6 +121,8 @@ class _KernelInfo(ctypes.Structure):
         ("launch_count", ctypes.c_int32),
         ("field_uses", ctypes.POINTER(ctypes.c_int32)),
         ("field_axes", ctypes.POINTER(ctypes.c_int32)),
+        ("reduction_names", ctypes.POINTER(ctypes.c_char_p)),
+        ("reduction_count", ctypes.c_int32),
     ]
 
 
@@ -147,6 +150,7 @@ class _Sweep(ctypes.Structure):
         ("outputs", ctypes.POINTER(ctypes.POINTER(_Field))),
         ("first_launch", ctypes.c_int32),
         ("launch_count", ctypes.c_int32),
+        ("reductions", ctypes.c_void_p),
     ]
 
 
@@ -183,6 +187,14 @@ _SIGNATURES = {
     "spider_points_free": (ctypes.c_int32, [_pointer]),
     "spider_points_add": (ctypes.c_int32, [_pointer, _fields, _pointer, _pointer]),
     "spider_points_read": (ctypes.c_int32, [_pointer, _fields, _pointer, _pointer]),
+    "spider_reductions_create": (ctypes.c_int32, [_pointer, ctypes.POINTER(_pointer)]),
+    "spider_reductions_free": (ctypes.c_int32, [_pointer]),
+    "spider_reductions_read": (ctypes.c_int32, [_pointer, ctypes.POINTER(ctypes.c_double), _pointer]),
+    "spider_run_until": (
+        ctypes.c_int32,
+        [_pointer, ctypes.POINTER(_Sweep), ctypes.c_int64, ctypes.c_int32, ctypes.c_double, ctypes.c_int64,
+         ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_double)],
+    ),
     "spider_status_string": (ctypes.c_char_p, [ctypes.c_int32]),
     "spider_last_error": (ctypes.c_char_p, []),
     "spider_allocate": (ctypes.c_int32, [ctypes.c_uint64, ctypes.POINTER(_pointer)]),
@@ -304,6 +316,7 @@ class Kernel:
             tuple(raw.field_uses[i] for i in range(raw.field_count)) if raw.launch_count else (),
             tuple(tuple(bool(raw.field_axes[i] >> axis & 1) for axis in range(3)) for i in range(raw.field_count))
             if raw.launch_count else (),
+            tuple(raw.reduction_names[i].decode() for i in range(raw.reduction_count)),
         )
 
         self._info_by_storage = {storage: dataclasses.replace(self.info, storage=storage) for storage in _TYPES}
@@ -436,12 +449,14 @@ class Kernel:
 
     def run_system(self, fields: Sequence[Any], outputs: Sequence[Any] | None = None, scalars: Sequence[float] = (),
                    steps: int | None = None, stream: Any = None, box: tuple[Sequence[int], Sequence[int]] | None = None,
-                   part: tuple[Sequence[int], Sequence[int]] | None = None, launches: tuple[int, int] | None = None) -> None:
+                   part: tuple[Sequence[int], Sequence[int]] | None = None, launches: tuple[int, int] | None = None,
+                   reductions: Reductions | None = None) -> None:
         """A sweep of a system of equations, or so many `steps` of it. `fields` and `outputs` are arrays in the order of `info`,
         with one cell along axes on which a field has none (info.axes); of outputs those that are TWO_BUFFERS (info.uses), None for
         the others. Each launch finds a field where the launches before it leave it; behind an odd number of steps fields with
         RESULT_IN_OUTPUT are in `outputs`. `launches`, (first, count), are those to run. A `box`, (offset, extent), or a `part`,
-        (origin, whole), of a system of several launches takes them one by one, and one step."""
+        (origin, whole), of a system of several launches takes them one by one, and one step. The points of the last step are
+        added to `reductions`."""
         sweep, _ = self._system_sweep(fields, outputs, scalars, 1 if steps is None else _int64("steps", steps), stream, part)
         if box is not None:
             sweep.offset, sweep.extent = self._triple("the box", box[0], 0), self._triple("the box", box[1], 1)
@@ -452,6 +467,8 @@ class Kernel:
             sweep.part = ctypes.pointer(place)
         if launches is not None:
             sweep.first_launch, sweep.launch_count = (_int32("launches", number) for number in launches)
+        if reductions is not None:
+            sweep.reductions = reductions._memory
         if steps is None:
             self.library._check(self.library._c.spider_run(self._handle, sweep))
         else:
@@ -626,11 +643,12 @@ class SystemSweep:
         self._sweep, views = kernel._system_sweep(fields, outputs, scalars, 1 if once else 2, stream)
         self._views = [views[:len(fields)], views[len(fields):]]
 
-    def run(self, steps: int = 1) -> None:
-        """So many time steps. `buffer` then says where the last one is."""
+    def run(self, steps: int = 1, reductions: Reductions | None = None) -> None:
+        """So many time steps. `buffer` then says where the last one is. The points of the last one are added to `reductions`."""
         if self._once and steps != 1:
             raise ValueError(f"{steps} steps of what is swept once")
         library = self.kernel.library
+        self._sweep.reductions = None if reductions is None else reductions._memory
         library._check(library._c.spider_run_steps(self.kernel._handle, self._sweep, _int64("steps", steps), None))
         if steps % 2 == 0:
             return
@@ -641,6 +659,10 @@ class SystemSweep:
                 self._sweep.fields[i] = ctypes.pointer(self._views[0][i].field)
                 self._sweep.outputs[i] = ctypes.pointer(self._views[1][i].field)
 
+    @property
+    def stream(self) -> int | None:
+        return self._sweep.stream
+
     def buffer(self, field: int) -> Any:
         """The array that holds a field now: of those given as fields, or as outputs."""
         return self._buffers[0][field]
@@ -648,6 +670,31 @@ class SystemSweep:
     def _points(self, call: Any, points: Points, field: int, values: int) -> None:
         """Adds to points of a field, or reads them. `values` is an address."""
         self.kernel.library._check(call(points._memory, self._views[0][field].field, values, self._sweep.stream))
+
+
+class Reductions:
+    """Numbers that sweeps of a system make of all points, on the device that was current. `read` has those of all sweeps since
+    the last one."""
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+        self._memory = _pointer()
+        kernel.library._check(kernel.library._c.spider_reductions_create(kernel._handle, ctypes.byref(self._memory)))
+
+    def __del__(self):
+        memory, self._memory = getattr(self, "_memory", None), None
+        if memory:
+            self.kernel.library._c.spider_reductions_free(memory)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError("Reductions own memory and can be neither copied nor pickled: make others")
+
+    def read(self, stream: Any = None) -> dict[str, float]:
+        """By name, behind the sweeps on the stream, which it waits for."""
+        names, library = self.kernel.info.reductions, self.kernel.library
+        values = (ctypes.c_double * len(names))()
+        library._check(library._c.spider_reductions_read(self._memory, values, _choose_stream(stream)))
+        return dict(zip(names, values))
 
 
 class Points:

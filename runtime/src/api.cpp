@@ -1,9 +1,11 @@
 /// The C interface: checks what it is given, cuts the sweep, hands it to the back end of this link.
 #include <spider/kernel.h>
 #include <spider/memory.h>
+#include <spider/reductions.h>
 #include <spider/spider.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -38,12 +40,12 @@ std::string& last_error() {
   return text;
 }
 
-static_assert(sizeof(spider_kernel) == 1784, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 1800, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 216 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
                   offsetof(spider::SweepArguments, aligned_input) == 212 &&
-                  sizeof(spider::BoxesArguments) == 472 && sizeof(spider::SystemArguments) == 1992,
+                  sizeof(spider::BoxesArguments) == 472 && sizeof(spider::SystemArguments) == 2000,
               "another layout must have another size, or another SPIDER_ABI");
 
 /// Whether a sweep of several steps can write the step before the last one where it is told to.
@@ -230,10 +232,12 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
   }
   if (kernel->system != nullptr) return {};
   const spider_sweep whole = spider::extended(*sweep);
-  if (whole.outputs == nullptr && whole.first_launch == 0 && whole.launch_count == 0) return {};
+  if (whole.outputs == nullptr && whole.first_launch == 0 && whole.launch_count == 0 &&
+      whole.reductions == nullptr)
+    return {};
   return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(kernel->info.name) +
-                                        " is no system of equations: outputs, first_launch and launch_count "
-                                        "must be null and 0"};
+                                        " is no system of equations: outputs, first_launch, launch_count and "
+                                        "reductions must be null and 0"};
 }
 
 SweepFields given_by(const spider_sweep& given) {
@@ -450,6 +454,26 @@ spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* 
 
 spider_status spider_run(const spider_kernel* kernel, const spider_sweep* sweep) {
   return guarded("spider_run", [&] { return run(kernel, sweep, 0); });
+}
+
+spider_status spider_run_until(const spider_kernel* kernel, const spider_sweep* sweep, int64_t steps,
+                               int32_t reduction, double bound, int64_t check_every, int64_t* done,
+                               double* values) {
+  return guarded("spider_run_until", [&]() -> Outcome {
+    if (done == nullptr) return {SPIDER_ERROR_NULL, "the place for the number of steps is null"};
+    *done = 0;
+    if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+    if (kernel->system == nullptr) {
+      return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(kernel->info.name) +
+                                            " is no system of equations, and has no reductions"};
+    }
+    std::array<double, spider::most_reductions> numbers{};
+    spider::ReductionBound until{reduction, bound, check_every, numbers.data()};
+    Outcome outcome = spider::run_system_steps(*kernel, spider::extended(*sweep), steps, &until);
+    *done = until.done;
+    if (values != nullptr) std::copy_n(numbers.begin(), kernel->info.reduction_count, values);
+    return outcome;
+  });
 }
 
 spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* sweep, int64_t steps,

@@ -142,6 +142,12 @@ int preferred_carveout(const SweepForm& form) {
   // empty.
   if (form.sweep.boxes != nullptr || has_rims(form)) return cudaSharedmemCarveoutMaxShared;
   if (tiling.shared_bytes == 0) return cudaSharedmemCarveoutMaxL1;
+  // Reductions of a system need little, and its rows come from the cache.
+  if (form.sweep.system != nullptr) {
+    constexpr int most_of_few = 4 * 4096;
+    constexpr int percent_of_few = 25;
+    return tiling.shared_bytes <= most_of_few ? percent_of_few : cudaSharedmemCarveoutDefault;
+  }
   // Lines and most tiles come from the cache but for those at an edge; of tiles in shared memory as many fit
   // as the driver sees.
   if (tiling.kind == TilingKind::lines || tiling.kind == TilingKind::tiles)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fields.h"
+#include "reductions.h"
 #include "system_fields.h"
 #include "tiling.h"
 
@@ -141,8 +142,14 @@ std::vector<ReadyLaunch> make_step(const spider_kernel& kernel, const SystemGive
   return launches;
 }
 
+/// Points that a sweep adds to each of its reductions.
+std::int64_t points_of(const Box& box) {
+  return box.extent[0] * box.extent[1] * box.extent[2];
+}
+
+/// `until`, if any, says after which steps reductions are computed, and looked at; else the last step's are.
 Outcome run_checked(const spider_kernel& kernel, const spider_sweep& sweep, const SystemGiven& given,
-                    std::int64_t steps) {
+                    std::int64_t steps, ReductionBound* until = nullptr) {
   backend::Residencies residencies;
   if (Outcome loaded = backend::prepare(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
   if (Outcome reached = check_memory_of(kernel, given); reached.status != SPIDER_OK) return reached;
@@ -152,14 +159,45 @@ Outcome run_checked(const spider_kernel& kernel, const spider_sweep& sweep, cons
   for (std::size_t turn = 0; turn < 2 && turn < static_cast<std::size_t>(steps); ++turn)
     turns[turn] = make_step(kernel, given, sweep, current, residencies);
   for (std::int64_t step = 0; step < steps; ++step) {
-    for (const ReadyLaunch& ready : turns[static_cast<std::size_t>(step % 2)]) {
+    const bool is_checked = until != nullptr && (step + 1) % until->check_every == 0;
+    const bool reduces = sweep.reductions != nullptr && (is_checked || step + 1 == steps);
+    if (reduces) {
+      if (Outcome room = take_points(kernel, *sweep.reductions, points_of(box_of(sweep, given)));
+          room.status != SPIDER_OK)
+        return room;
+    }
+    for (ReadyLaunch& ready : turns[static_cast<std::size_t>(step % 2)]) {
+      ready.arguments.reductions =
+          reduces ? static_cast<std::int64_t*>(sweep.reductions->accumulators.get()) : nullptr;
       if (Outcome launched = backend::launch(kernel, {*ready.form, ready.blocks, ready.early, sweep.stream},
                                              ready.arguments, {}, {});
           launched.status != SPIDER_OK)
         return launched;
     }
+    if (until == nullptr) continue;
+    until->done = step + 1;
+    if (!reduces) continue;
+    if (Outcome read = read_reductions(*sweep.reductions, until->values, sweep.stream);
+        read.status != SPIDER_OK)
+      return read;
+    if (until->values[until->reduction] <= until->bound) return {};
   }
   return {};
+}
+
+Outcome check_bound(const spider_kernel& kernel, const spider_sweep& sweep, const ReductionBound& until) {
+  const std::int32_t count = kernel.info.reduction_count;
+  if (until.reduction < 0 || until.reduction >= count) {
+    return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(kernel.info.name) + " has " +
+                                          std::to_string(count) + " reductions, and no reduction " +
+                                          std::to_string(until.reduction)};
+  }
+  if (sweep.reductions == nullptr)
+    return {SPIDER_ERROR_NULL,
+            "the sweep's `reductions` are null: create them with spider_reductions_create"};
+  if (until.check_every >= 1) return {};
+  return {SPIDER_ERROR_STEPS,
+          "the bound is to be checked every " + std::to_string(until.check_every) + " steps; give 1 or more"};
 }
 
 }  // namespace
@@ -179,7 +217,11 @@ Outcome run_system(const spider_kernel& kernel, const spider_sweep& sweep) {
   return run_checked(kernel, sweep, given, 1);
 }
 
-Outcome run_system_steps(const spider_kernel& kernel, const spider_sweep& sweep, std::int64_t steps) {
+Outcome run_system_steps(const spider_kernel& kernel, const spider_sweep& sweep, std::int64_t steps,
+                         ReductionBound* until) {
+  if (until != nullptr) {
+    if (Outcome fit = check_bound(kernel, sweep, *until); fit.status != SPIDER_OK) return fit;
+  }
   if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
   SystemGiven given;
   if (Outcome fit = check_system_fields(kernel, sweep, steps, given); fit.status != SPIDER_OK) return fit;
@@ -192,7 +234,7 @@ Outcome run_system_steps(const spider_kernel& kernel, const spider_sweep& sweep,
   }
   if (given.is_empty() && !is_box_given(sweep)) return {};
   if (Outcome fit = check_system_box(kernel, sweep, given); fit.status != SPIDER_OK) return fit;
-  return steps == 0 ? Outcome{} : run_checked(kernel, sweep, given, steps);
+  return steps == 0 ? Outcome{} : run_checked(kernel, sweep, given, steps, until);
 }
 
 }  // namespace spider

@@ -9,12 +9,21 @@
 
 namespace spider {
 
+/// Steps until a reduction is at most a bound.
+struct ReductionBound {
+  std::int32_t reduction;
+  double bound;
+  std::int64_t check_every;
+  double* values;         ///< of all reductions, after each check
+  std::int64_t done = 0;  ///< steps
+};
+
 /// spider_run of a system. The sweep has the size of this runtime's.
 [[nodiscard]] backend::Outcome run_system(const spider_kernel& kernel, const spider_sweep& sweep);
 
-/// spider_run_steps of a system.
+/// spider_run_steps of a system, or spider_run_until.
 [[nodiscard]] backend::Outcome run_system_steps(const spider_kernel& kernel, const spider_sweep& sweep,
-                                                std::int64_t steps);
+                                                std::int64_t steps, ReductionBound* until = nullptr);
 
 /// Whether run_system() takes the sweep; starts nothing.
 [[nodiscard]] backend::Outcome check_system(const spider_kernel& kernel, const spider_sweep& sweep);

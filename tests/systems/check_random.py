@@ -2,7 +2,7 @@
 
     check_random.py [--count N] [--seed FIRST] [--also SEED...] [--backend host|cuda] [--emulator LIBRARY] [--specs FILE...]
 
-Each is swept once and iterated three times, with arrays that lie in different ways, and on the CPU launch by launch in boxes,
+Each is swept once and iterated three times, with its reductions, with arrays that lie in different ways, and on the CPU launch by launch in boxes,
 which has to give the same bits. Systems of files are checked before random ones. With the library of the emulator,
 libspider_emulator.a, kernels for GPUs run emulated."""
 
@@ -106,15 +106,36 @@ class Case:
         once = reference.sweep(self.system, self.cells, self.scalars)
         first = self.made(self.arrays, **self.scalars)
         problems = self.compare(first, once, "a sweep")
-        last = once
-        for _ in range(2):
-            last = reference.sweep(self.system, last, self.scalars)
+        before_last = reference.sweep(self.system, once, self.scalars)
+        last = reference.sweep(self.system, before_last, self.scalars)
         problems += self.compare(self.made.iterate(self.arrays, 3, **self.scalars), last, "3 steps")
+        if self.system.reductions:
+            problems += self.check_reductions(first, once, before_last, last)
         for name, array in self.arrays.items():
             if not numpy.array_equal(array, before[name]):
                 problems.append(f"{self.system.name}: {name} has changed")
         if self.made.info.backend in ("host", "emulated"):
             problems += self.check_boxes(first)
+        return problems
+
+    def check_reductions(self, first, once, before_last, last):
+        results, numbers = self.made(self.arrays, reductions=True, **self.scalars)
+        problems = [f"{self.system.name}: {name} has other bits beside reductions" for name in first
+                    if results[name].tobytes() != first[name].tobytes()]
+        problems += self.compare_numbers(numbers, self.cells, once, "a sweep")
+        steps = self.made.iterate(self.arrays, 3, reductions=True, **self.scalars)[1]
+        problems += self.compare_numbers(steps, before_last, last, "3 steps")
+        name, bound = next(iter(steps.items()))
+        stopped = self.made.iterate(self.arrays, 3, reductions=True, until=(name, bound), check_every=2, **self.scalars)[1]
+        if stopped.steps == 3 and stopped != steps or stopped[name] > bound:
+            problems.append(f"{self.system.name}: steps until {name} is {bound} end with {stopped}, not {steps}")
+        return problems
+
+    def compare_numbers(self, found, before, after, what):
+        problems = []
+        for name, (value, error) in reference.reductions(self.system, before, after, self.scalars).items():
+            if not abs(found[name] - value) <= error:
+                problems.append(f"{self.system.name}, {what}: {name} is {found[name]!r}, not {value!r} within {error:.3g}")
         return problems
 
     def check_boxes(self, whole):
@@ -124,10 +145,15 @@ class Case:
         outputs = [self.padded_copy(name) if use & spider.FIELD_TWO_BUFFERS else None
                    for name, use in zip(self.system.fields, kernel.info.uses)]
         scalars = [self.scalars[name] for name in kernel.info.scalars]
+        reductions = spider.Reductions(kernel) if kernel.info.reductions else None
         for launch in range(kernel.info.launches):
             for box in self.boxes():
-                kernel.run_system(fields, outputs, scalars, box=box, launches=(launch, 1))
+                kernel.run_system(fields, outputs, scalars, box=box, launches=(launch, 1), reductions=reductions)
         problems = []
+        if reductions:
+            numbers = self.made(self.arrays, reductions=True, **self.scalars)[1]
+            if reductions.read() != numbers:
+                problems.append(f"{self.system.name}: boxes give other reductions")
         for i, name in enumerate(self.system.fields):
             if name in whole:
                 found = (outputs if kernel.info.uses[i] & spider.FIELD_RESULT_IN_OUTPUT else fields)[i]

@@ -97,7 +97,8 @@ class _Operators:
 
 class _Maker:
     def __init__(self, seed, dimensions, halo):
-        self._rng = rng = random.Random(seed)
+        self._seed, self._rng = seed, random.Random(seed)
+        rng = self._rng
         self._dimensions = dimensions or rng.choice((1, 2, 2, 2, 3, 3))
         self._axes = AXES[3 - self._dimensions:]
         self._halo = rng.random() < 0.25 if halo is None else halo
@@ -276,17 +277,36 @@ class _Maker:
             last = next(key for key in stages[-1] if key != "let")
             squares = " + ".join(f"{field}*{field}" for field in unread)
             stages[-1][last] = f"{number(0.99 / (1 + len(unread)))}*({stages[-1][last]} + {squares})"
-        said = " ".join(text for stage in stages for text in self._texts(stage))
+        reductions = self._reductions(stages)
+        said = " ".join(text for stage in [*stages, *reductions.values()] for text in self._texts(stage))
         operators = {name: keys for name, keys in self._operators.items() if mentions(said, name)}
         said += json.dumps(operators) + json.dumps(self._fields)
         keys = {"stencil": name, "dimensions": self._dimensions, "storage": self._storages[0],
                 "parameters": self._parameters,
                 "scalars": [scalar for scalar in self._scalars if mentions(said, scalar)], "fields": self._fields,
-                "operators": operators, "stages": stages}
-        for key in ("scalars", "operators"):
+                "operators": operators, "stages": stages, "reduce": reductions}
+        for key in ("scalars", "operators", "reduce"):
             if not keys[key]:
                 del keys[key]
         return keys
+
+    def _reductions(self, stages):
+        """Of values before the sweep and after it, by a generator of their own, so that systems stay what they were."""
+        self._rng = rng = random.Random(f"reductions {self._seed}")
+        self._lets = {}
+        reductions = {}
+        for i in range(rng.choice((0, 0, 1, 1, 2, 3))):
+            assigned = [name for name in self._whole if any(name in stage for stage in stages)]
+            after = rng.sample(assigned, min(len(assigned), rng.choice((0, 1, 1, 2))))
+            moment = max((k for k, stage in enumerate(stages) if any(name in stage for name in after)), default=0)
+            lost = [name for name in assigned if any(name in stage for stage in stages[:moment])]
+            term = self._expression(rng.choice((0, 1, 2)))
+            if term.reach > MOST_REACH[self._dimensions] or any(mentions(term.text, name) for name in lost):
+                term = Term("1", 1)
+            text = " + ".join([*(f"{rng.choice((1, -2, 0.5))}*new({name})" for name in after), f"({term.text})"])
+            kind = rng.choice(("sum", "sum", "max", "min"))
+            reductions[f"r{i}"] = {kind: f"abs({text})" if rng.random() < 0.3 else text}
+        return reductions
 
     @staticmethod
     def _texts(stage):

@@ -435,14 +435,14 @@ def _stored(cells, storage, result):
 
 
 def reductions(system, before, after, scalars=None):
-    """The numbers of `reduce`, with what a kernel's may be off by."""
+    """The numbers of `reduce`, with what a kernel's may be off by. Its sums add nothing; NumPy's are rounded."""
     found = {}
     evaluation = Evaluation(system, before, scalars or {}, {}, after)
     for name, (kind, tree) in system.reductions.items():
         one = evaluation.everywhere(tree)
-        value, magnitude, error = (numpy.broadcast_to(part, evaluation.extent) for part in (one.value, one.magnitude, one.error))
+        value, error = (numpy.broadcast_to(part, evaluation.extent) for part in (one.value, one.error))
         if kind == "sum":
-            found[name] = value.sum(), (error + one.epsilon * magnitude * value.size).sum()
+            found[name] = value.sum(), error.sum() + EPSILONS["f64"] * value.size * numpy.abs(value).sum()
         else:
             found[name] = getattr(value, kind)(), error.max()
     return found

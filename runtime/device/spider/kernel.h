@@ -124,6 +124,20 @@ struct SystemFieldPlace {
   std::int64_t target_stride[2];
 };
 
+constexpr int most_reductions = 8;
+/// An accumulator of a reduction: words of which one that is 0 has nothing yet. Of a sum these are limbs of a
+/// number in units of 2^-1074, each of reduction_limb_bits and with room for 2^35 additions, and how many
+/// NaNs and infinities were added. Of a maximum or a minimum word 0 is its key (spider/values/exact_sum.h).
+constexpr int reduction_limb_bits = 28;
+constexpr int reduction_limbs = 76;
+constexpr int reduction_nan = reduction_limbs;
+constexpr int reduction_infinity = reduction_limbs + 1;
+constexpr int reduction_low_infinity = reduction_limbs + 2;
+constexpr int reduction_words = 80;
+constexpr std::int64_t most_additions = std::int64_t{1} << 35;
+/// Accumulators of each reduction, which blocks share evenly: fewer would make them wait.
+constexpr int reduction_copies = 16;
+
 /// The same for a sweep of a system of equations, without input and output. aligned_input says that the rows
 /// of all fields that are read start on vectors of SystemSweep::columns cells, aligned_output the same of all
 /// that are written.
@@ -133,6 +147,8 @@ struct SystemArguments : SweepArguments {
   double wide_scalars[most_scalars];
   std::int64_t first[3];  ///< where the first point lies that indices count from
   std::int64_t whole[3];  ///< the extents that expressions see
+  /// reduction_copies accumulators for each of the system's reductions; null: none is wanted.
+  std::int64_t* reductions;
 };
 
 constexpr int most_boxes = 4;  // of a launch
@@ -360,6 +376,14 @@ struct WrittenField {
   bool into_other;
 };
 
+enum class ReductionKind : std::int32_t { sum, max, min };
+
+/// A number that a sweep makes of all points: its place among the system's, and how.
+struct ReducedNumber {
+  std::int32_t which;
+  ReductionKind kind;
+};
+
 /// One sweep of a system: it runs spider_kernel::forms at the same place.
 struct SystemSweep {
   std::int32_t stages;  ///< of the spec's, which it computes together
@@ -369,6 +393,8 @@ struct SystemSweep {
   std::int32_t written_count;
   std::int32_t reach_low[3], reach_high[3];  ///< z, y, x: of all rows, >= 0
   std::int32_t columns;                      ///< neighbouring cells that a lane of a device has
+  const ReducedNumber* reduced;              ///< ascending
+  std::int32_t reduced_count;
 };
 
 /// What the runtime must know of a system. The tables outlive the kernel.

@@ -126,6 +126,8 @@ struct SystemNames {
   std::int32_t field_count;
   const char* const* scalar_names;  ///< NULL where there are none
   std::int32_t scalar_count;
+  const char* const* reduction_names = nullptr;  ///< the same
+  std::int32_t reduction_count = 0;
 };
 
 /// What a generated file says of its system; the rest of spider_kernel_info follows from its sweeps.
@@ -143,9 +145,10 @@ struct SystemKernelFacts {
 template <class System>
 constexpr SystemSweep system_sweep(std::int32_t stages) {
   SystemSweep sweep{stages, nullptr, System::row_count, nullptr, System::written_count,
-                    {},     {},      System::columns};
+                    {},     {},      System::columns,   nullptr, System::reduced_count};
   if constexpr (System::row_count > 0) sweep.rows = System::rows;
   if constexpr (System::written_count > 0) sweep.written = System::written;
+  if constexpr (System::reduced_count > 0) sweep.reduced = System::reduced;
   for (std::int32_t i = 0; i < System::row_count; ++i) {
     const ReadRow& row = sweep.rows[i];
     const std::int32_t low[3] = {row.dz, row.dy, row.low};
@@ -190,6 +193,8 @@ constexpr spider_kernel make_system_kernel(const SystemKernelFacts& facts,
   info.launch_count = form_count;
   info.field_uses = facts.names.field_uses;
   info.field_axes = facts.names.field_axes;
+  info.reduction_names = facts.names.reduction_names;
+  info.reduction_count = facts.names.reduction_count;
   for (int i = 0; i < facts.names.field_count; ++i) {
     if (facts.names.field_storages[i] == SPIDER_F64) info.accumulate = SPIDER_F64;
   }

@@ -374,6 +374,10 @@ SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const
   emulator::multiply_sparse_bf16(sum, a, b, metadata, selector, site);
 }
 
+/// red.global.add.u64 and .max.u64: of a word that any block may change.
+void add_to(std::int64_t* word, std::int64_t value);
+void raise(std::uint64_t* word, std::uint64_t value);
+
 }  // namespace device
 }  // namespace device_4
 }  // namespace spider

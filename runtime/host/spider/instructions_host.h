@@ -6,10 +6,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #define SPIDER_DEVICE inline
 #define SPIDER_CONSTANTS static constexpr
 #define SPIDER_UNROLL
+#define SPIDER_NO_UNROLL
 
 namespace spider {
 inline namespace device_4 {
@@ -27,6 +29,12 @@ inline Number multiply_add(Number a, Number b, Number c) {
 #else
   return a * b + c;
 #endif
+}
+
+inline std::uint64_t bits_of(double value) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  return bits;
 }
 
 // One operation of an update each, rounded once: in its loops the compiler joins what it likes, within the

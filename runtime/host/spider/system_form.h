@@ -40,7 +40,9 @@ struct SystemRow {
   /// cell.
   const void* const* rows;
   /// Of each of SystemSweep::written, `count` each. One may be a row that is read, if at its points alone.
+  /// Where `reduces`, then of each of SystemSweep::reduced.
   void* const* results;
+  bool reduces;
 };
 
 /// A generated file's sweep as sweep_system() takes it.
@@ -50,6 +52,10 @@ struct SystemLoop {
   SystemSweep sweep;
   void (*compute)(const SystemRow&);
 };
+
+/// A number as a cell of a storage holds it.
+float as_stored(std::int32_t storage, float number);
+double as_stored(std::int32_t storage, double number);
 
 /// Sweeps the box of the arguments.
 void sweep_system(const SystemLoop& loop, const SystemArguments& arguments);
@@ -122,6 +128,11 @@ struct SystemPoint {
     return bounded_along<field, 2, dx>(value, row.place[2] + i);
   }
 
+  template <int field>
+  static Number stored(Number value) {
+    return static_cast<Number>(as_stored(System::fields[field].storage, value));
+  }
+
  private:
   /// Along a periodic axis the value is that of the point which the reads behind it were mapped to.
   template <int field, int axis, int offset>
@@ -141,28 +152,30 @@ struct SystemPoint {
 
 /// Columns begin, begin + 1, ... of a row. Whatever it calls becomes part of it, or there would be no
 /// vectors.
-template <class System, bool at_faces>
+template <class System, bool at_faces, bool reduces>
 [[gnu::flatten]] void compute_columns(const RowValues<System>& values, typename System::Number* const* to,
                                       std::int64_t begin, std::int64_t end) {
   using Number = typename System::Number;
-  Number* results[System::written_count + 1];
-  for (int k = 0; k < System::written_count; ++k) results[k] = to[k];
+  constexpr int stored = System::written_count + (reduces ? System::reduced_count : 0);
+  Number* results[stored + 1];
+  for (int k = 0; k < stored; ++k) results[k] = to[k];
   SPIDER_ROUNDS_APART
   for (std::int64_t i = begin; i < end; ++i) {
-    Number computed[System::written_count + 1];
+    Number computed[System::written_count + System::reduced_count + 1];
     System::compute(SystemPoint<System, at_faces>{values, i}, computed);
-    for (int k = 0; k < System::written_count; ++k) results[k][i] = computed[k];
+    for (int k = 0; k < stored; ++k) results[k][i] = computed[k];
   }
 }
 
-/// A generated file's loops over a row. Points near faces have loops of their own, of which some compilers
+/// Loops over the parts of a row. Points near faces have loops of their own, of which some compilers
 /// make no vectors.
-template <class System>
-void compute_row(const SystemRow& row) {
+template <class System, bool reduces>
+void compute_parts(const SystemRow& row) {
   using Number = typename System::Number;
   const RowValues<System> values(row);
-  Number* results[System::written_count + 1];
-  for (int k = 0; k < System::written_count; ++k) results[k] = static_cast<Number*>(row.results[k]);
+  constexpr int stored = System::written_count + (reduces ? System::reduced_count : 0);
+  Number* results[stored + 1];
+  for (int k = 0; k < stored; ++k) results[k] = static_cast<Number*>(row.results[k]);
   const auto clear = [&](int axis, std::int64_t place) {
     return place >= System::bounded_low[axis] && place < row.sweep.extent[axis] - System::bounded_high[axis];
   };
@@ -174,9 +187,17 @@ void compute_row(const SystemRow& row) {
     end = within(row.sweep.extent[2] - System::bounded_high[2] - row.x);
     if (end < begin) end = begin;
   }
-  compute_columns<System, true>(values, results, 0, begin);
-  compute_columns<System, false>(values, results, begin, end);
-  compute_columns<System, true>(values, results, end, row.count);
+  compute_columns<System, true, reduces>(values, results, 0, begin);
+  compute_columns<System, false, reduces>(values, results, begin, end);
+  compute_columns<System, true, reduces>(values, results, end, row.count);
+}
+
+template <class System>
+void compute_row(const SystemRow& row) {
+  if constexpr (System::reduced_count > 0) {
+    if (row.reduces) return compute_parts<System, true>(row);
+  }
+  compute_parts<System, false>(row);
 }
 
 template <class System>

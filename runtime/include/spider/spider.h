@@ -68,6 +68,9 @@ typedef struct spider_field {
 /** A generated kernel; `heat2d.h` declares `const spider_kernel* heat2d_kernel(void)`. */
 typedef struct spider_kernel spider_kernel;
 
+/** Numbers that sweeps of a system make of all points (spider/reductions.h). */
+typedef struct spider_reductions spider_reductions;
+
 /** Append only. */
 typedef struct spider_kernel_info {
   uint32_t size;         /**< of this struct, in bytes */
@@ -96,6 +99,8 @@ typedef struct spider_kernel_info {
   const int32_t* field_uses; /**< SPIDER_FIELD_READ, ... of each field */
   const int32_t*
       field_axes; /**< bits 0, 1, 2: has the field cells along z, y, x? Else its extent is 1 there */
+  const char* const* reduction_names; /**< numbers that a sweep makes of all points (spider/reductions.h) */
+  int32_t reduction_count;            /**< how many */
 } spider_kernel_info;
 
 /** Where fields lie in a larger whole, in cells along z, y, x. The rules act at the faces of the whole. At
@@ -130,6 +135,9 @@ typedef struct spider_sweep {
    * system of several kernels takes them one by one, each for all boxes before the next. */
   int32_t first_launch;
   int32_t launch_count; /**< as said */
+  /** Of systems with reductions: what the sweep's points are added to, and of several steps those of the last
+   * one (spider/reductions.h); NULL: none are computed. */
+  spider_reductions* reductions;
 } spider_sweep;
 
 /** SPIDER_ABI of the linked runtime. */

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any, Callable, Mapping, Sequence
 
 import numpy
@@ -11,7 +12,7 @@ from . import _arrays, _autograd, _compilers, _made, _progress, _transfers, spid
 from ._calls import in_python
 from ._points import Points
 
-_OWN_WORDS = ("state", "steps", "stream", "progress", "inject", "record", "in_place")
+_OWN_WORDS = ("state", "steps", "stream", "progress", "inject", "record", "in_place", "reductions", "until", "check_every")
 
 Accesses = Mapping[str, Any]
 
@@ -36,7 +37,8 @@ class System(_made.Made):
         return halos
 
     @_autograd.untraced
-    def __call__(self, state: Mapping[str, Any], stream: Any = None, in_place: bool = False, **scalars: Any) -> dict[str, Any]:
+    def __call__(self, state: Mapping[str, Any], stream: Any = None, in_place: bool = False, reductions: bool = False,
+                 **scalars: Any) -> Any:
         """One sweep, all stages. `state` has an array for each field, by name, of the field's storage; a field with `axes` has
         an array with these axes alone, or one cell along the others. Scalars are given by the names that the spec has for
         them: wave(state, dt=0.1).
@@ -47,22 +49,31 @@ class System(_made.Made):
         that is read. `stream` is one of CuPy or PyTorch, or a number; without it work goes to the stream that the arrays'
         library is on, and calls return when it is queued. Arrays on the host are ready on return.
 
+        With `reductions` the result is a pair, the fields and the numbers that the spec's `reduce` names, by name: of sums the
+        exact ones, rounded once. It waits for them.
+
         Arrays are taken, and refused, as those of a stencil. TypeError: a field or a scalar that is missing or unknown, no
         array, another type of elements, arrays in different places, an array that requires a gradient or is traced.
         ValueError: another shape; and with `in_place` overlap, and an array that is read-only or whose rows are not contiguous,
         forward and apart.
         """
-        return self._advance(_Call(state, 1, stream, in_place, scalars))[0]
+        results, _, numbers = self._advance(_Call(state, 1, stream, in_place, scalars, reductions=bool(reductions)))
+        return (results, numbers) if reductions else results
 
     @_autograd.untraced
     def iterate(self, state: Mapping[str, Any], steps: int, stream: Any = None,
                 progress: bool | Callable[[int, int], None] = False, inject: Accesses | None = None,
-                record: Accesses | None = None, in_place: bool = False, **scalars: Any) -> Any:
+                record: Accesses | None = None, in_place: bool = False, reductions: bool = False,
+                until: tuple[str, float] | None = None, check_every: int = 10, **scalars: Any) -> Any:
         """`steps` sweeps, each of what the one before made. Returns the fields that are written, as a call does.
 
         `inject` adds to cells after each step: {"vx": (points, values)}, with values of steps x points; of one point one value
         for each step will do. `record` then reads cells: {"p": points}. Points are those of `points`, or lists of cells. With
         `record` the result is a pair, the fields and records by name, arrays of steps x points, of f32, of f64 fields f64.
+
+        `until=(NAME, bound)` stops where a number of the spec's `reduce` is at most the bound: it is computed, and waited for,
+        every `check_every` steps and after the last. With `reductions` the numbers of the last step follow the result, by name;
+        their attribute `steps` says how many steps there were, of which records have as many rows.
 
         Cells beyond `halo` faces stay what they are around `state`. `progress` is True for a bar on standard error with the time
         left, or a function of the steps done and all steps.
@@ -71,13 +82,16 @@ class System(_made.Made):
             if asked is not None and not isinstance(asked, Mapping):
                 raise TypeError(f"{what} is a dict by the names of fields, {{NAME: {value}}}, not a {type(asked).__name__}")
         call = _Call(state, spider._int64("steps", steps), stream, in_place, scalars, dict(inject or {}), dict(record or {}),
-                     _progress.make(progress, self.name), iterates=True)
+                     _progress.make(progress, self.name), iterates=True, reductions=bool(reductions), until=_Bound.of(until, check_every))
         if call.steps < 0:
             raise ValueError(f"{steps} steps; there must be 0 or more")
-        results, records = self._advance(call)
-        return results if record is None else (results, records)
+        if reductions and call.steps == 0:
+            raise ValueError("0 steps make no reductions")
+        results, records, numbers = self._advance(call)
+        found = [results] + ([] if record is None else [records]) + ([numbers] if reductions else [])
+        return found[0] if len(found) == 1 else tuple(found)
 
-    def _advance(self, call: _Call) -> tuple[dict[str, Any], dict[str, Any]]:
+    def _advance(self, call: _Call) -> tuple[dict[str, Any], dict[str, Any], Reductions]:
         _autograd.keep_dynamo_out()
         if not isinstance(call.state, Mapping) or not call.state:
             raise TypeError(f"{self.name} takes its fields by name, as a dict of arrays, not "
@@ -86,17 +100,54 @@ class System(_made.Made):
         first = next(iter(arrays.values()))
         library, kernel = self._kernel_for(first)
         given = _Given.of(kernel, arrays, call)
+        _check_reductions(kernel.info, call)
         with first.here(call.stream):
             accesses = _Access.all_of(self, kernel, given, call)
             if given.empty:
+                if call.reductions or call.until:
+                    raise ValueError(f"{self.name} has no points to reduce: an axis has no cells")
                 results, records = given.nothing(call), {one.name: one.nothing(call.steps) for one in accesses if one.reads}
+                numbers = Reductions()
             else:
                 kind = _OnDeviceOfRuntime if first.on_device == kernel.info.on_host else _WhereTheyAre
-                results, records = _run(kind(library, kernel, given, call), given, accesses, call)
+                results, records, numbers = _run(kind(library, kernel, given, call), given, accesses, call)
             _arrays.settle(*given.arrays)
         for array in results.values():
             _autograd.mark_written(array)
-        return results, records
+        return results, records, numbers
+
+
+class Reductions(dict):
+    """Numbers of the last step by name, and how many steps there were."""
+
+    steps = 0
+
+
+@dataclasses.dataclass
+class _Bound:
+    """Where steps stop."""
+
+    name: str
+    bound: float
+    check_every: int
+
+    @staticmethod
+    def of(until: Any, check_every: Any) -> _Bound | None:
+        every = spider._int64("check_every", check_every)
+        if every < 1:
+            raise ValueError(f"check_every is {check_every}; it must be 1 or more")
+        if until is None:
+            return None
+        if not isinstance(until, (tuple, list)) or len(until) != 2 or not isinstance(until[0], str):
+            raise TypeError("until is a pair, the name of a reduction and its bound, such as (\"change\", 1e-6)")
+        return _Bound(until[0], _autograd.number(until[1], "the bound of until"), every)
+
+
+def _check_reductions(info: spider.Info, call: _Call) -> None:
+    if (call.reductions or call.until) and not info.reductions:
+        raise ValueError(f"{info.name} has no reductions: its spec has no `reduce`")
+    if call.until and call.until.name not in info.reductions:
+        raise ValueError(f"until names {call.until.name}, and the reductions of {info.name} are {', '.join(info.reductions)}")
 
 
 @dataclasses.dataclass
@@ -112,6 +163,8 @@ class _Call:
     record: Accesses = dataclasses.field(default_factory=dict)
     report: Any = None
     iterates: bool = False
+    reductions: bool = False
+    until: _Bound | None = None
 
 
 @dataclasses.dataclass
@@ -374,30 +427,41 @@ def _on_device(values: Any) -> bool:
     return not hasattr(values, "__array_interface__") and hasattr(values, "__cuda_array_interface__")
 
 
-def _run(buffers: Any, given: _Given, accesses: Sequence[_Access], call: _Call) -> tuple[dict[str, Any], dict[str, Any]]:
-    """All steps. Returns the fields that are written, and what was recorded."""
+def _run(buffers: Any, given: _Given, accesses: Sequence[_Access],
+         call: _Call) -> tuple[dict[str, Any], dict[str, Any], Reductions]:
+    """All steps, or those until the bound. Returns the fields that are written, what was recorded, and the reductions."""
     sweep, kernel = buffers.sweep, buffers.sweep.kernel
     records = {one.name: one.nothing(call.steps) for one in accesses if one.reads and call.steps * one.count == 0}
     placed = [(one, *one.place(buffers, call.steps)) for one in accesses if call.steps * one.count > 0]
     steps = [_step_of(sweep, one, memory) for one, memory, _ in placed]
-    done = 0
+    numbers, of_points = Reductions(), None
+    if call.reductions or call.until:
+        of_points = in_python(spider.Reductions, kernel)
 
     def run(now: int) -> None:
-        nonlocal done
-        if not steps:
-            return in_python(sweep.run, now)
-        for step in range(done, done + now):
-            in_python(sweep.run)
+        end = numbers.steps + now
+        reduced = of_points if call.until or end == call.steps else None
+        if not steps and now > 0:
+            in_python(sweep.run, now, reduced)
+        for step in range(numbers.steps, end if steps else 0):
+            in_python(sweep.run, 1, reduced if step + 1 == end else None)
             for access in steps:
                 in_python(access, step)
-        done += now
+        numbers.steps = end
+        if reduced is not None:
+            numbers.update(in_python(reduced.read, sweep.stream))
 
-    _progress.in_chunks(kernel, call.steps, call.report, run, buffers.synchronize)
+    while call.until and numbers.steps < call.steps and not numbers.get(call.until.name, math.inf) <= call.until.bound:
+        run(min(call.until.check_every, call.steps - numbers.steps))
+        if call.report is not None:
+            call.report(numbers.steps, call.steps)
+    if not call.until:
+        _progress.in_chunks(kernel, call.steps, call.report, run, buffers.synchronize)
     results = {given.names[i]: buffers.result(i) for i in given.written}
     for one, _, finish in placed:
         if one.reads:
             records[one.name] = finish().given.reshape(call.steps, one.count)
-    return results, records
+    return results, {name: record[:numbers.steps] for name, record in records.items()}, numbers
 
 
 def _step_of(sweep: Any, access: _Access, memory: Any) -> Callable[[int], None]:

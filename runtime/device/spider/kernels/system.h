@@ -4,12 +4,14 @@
 ///
 /// Warps in the interior load vectors. Near faces a warp reads the rows that the rules of each field put in
 /// the place of those outside. A vector outside in x comes from one place where the rule is constant or
-/// periodic, else cell by cell. spider/loads/system_point.h describes the `Sweep`.
+/// periodic, else cell by cell. spider/loads/system_point.h describes the `Sweep`, spider/sums/reductions.h
+/// the numbers that it makes of all points.
 #pragma once
 
 #include <spider/kernel.h>
 #include <spider/loads/system_point.h>
 #include <spider/machine/instructions.h>
+#include <spider/sums/reductions.h>
 #include <spider/values/cell_numbers.h>
 #include <spider/values/each.h>
 #include <spider/values/spans.h>
@@ -34,12 +36,27 @@ struct SystemKernel {
   static constexpr int warps_across = Sweep::dimensions == 1 ? warps : 4;
   static constexpr int block_rows = warps / warps_across * warp_rows;
   static constexpr int block_planes = Sweep::dimensions == 3 ? 16 : 1;
+  using Reductions = BlockReductions<Sweep, warps>;
+  static constexpr bool reduces = Sweep::reduced_count > 0;
+  // Tiles of a block, along y or in 1D along x, that share the end of its reductions.
+  static constexpr int tiles = reduces && Sweep::dimensions < 3 ? 4 : 1;
+  static constexpr int tiles_across = Sweep::dimensions == 1 ? tiles : 1;
+  static constexpr int tiles_down = Sweep::dimensions == 1 ? 1 : tiles;
 
   SPIDER_DEVICE static void run(const SystemArguments& sweep) {
+    if constexpr (reduces) Reductions::begin();
+    SPIDER_NO_UNROLL
+    for (int tile = 0; tile < tiles; ++tile) sweep_tile(sweep, tile);
+    if constexpr (reduces) {
+      if (sweep.reductions != nullptr) Reductions::finish(sweep.reductions);
+    }
+  }
+
+  SPIDER_DEVICE static void sweep_tile(const SystemArguments& sweep, int tile) {
     const VolumeGrid& grid = sweep.grid.volume;
     const int block = device::block_index();
-    const int across = block % grid.across;
-    const int down = block / grid.across % grid.down;
+    const int across = block % grid.across * tiles_across + (tiles_across > 1 ? tile : 0);
+    const int down = block / grid.across % grid.down * tiles_down + (tiles_down > 1 ? tile : 0);
     const int up = block / grid.across / grid.down;
     const int warp = device::warp_index();
     const int lane = device::lane_index();
@@ -126,15 +143,21 @@ struct SystemKernel {
       const Span in_box = clip({x, x + Points::columns}, {place.begin, place.end});
       if (in_box.begin >= in_box.end) continue;
       const LanePlace part{place.z, place.y, x, in_box.begin, in_box.end};
-      typename Points::Numbers results[Sweep::written_count];
+      typename Points::Numbers results[Sweep::written_count + Sweep::reduced_count];
       Sweep::compute(Points{sweep, part}, results);
       store(sweep, part, results, Written{});
+      if constexpr (reduces) {
+        if (sweep.reductions != nullptr) {
+          Reductions::add(sweep.reductions, results + Sweep::written_count,
+                          static_cast<int>(in_box.begin - x), static_cast<int>(in_box.end - x));
+        }
+      }
     }
   }
 
   template <int count, int... i>
   SPIDER_DEVICE static void store(const SystemArguments& sweep, const LanePlace& place,
-                                  const Pack<Number, count> (&results)[Sweep::written_count],
+                                  const Pack<Number, count>* results,
                                   std::integer_sequence<int, i...> /*written*/) {
     (store_field<i>(sweep, place, results[i]), ...);
   }
@@ -174,8 +197,9 @@ constexpr SweepForm system_form() {
   form.tiling.kind = TilingKind::blocks;
   form.tiling.warps_per_block = Kernel::warps;
   form.tiling.tile_extent[0] = Kernel::block_planes;
-  form.tiling.tile_extent[1] = Kernel::block_rows;
-  form.tiling.tile_extent[2] = Kernel::warps_across * Kernel::warp_columns;
+  form.tiling.tile_extent[1] = Kernel::block_rows * Kernel::tiles_down;
+  form.tiling.tile_extent[2] = Kernel::warps_across * Kernel::warp_columns * Kernel::tiles_across;
+  form.tiling.shared_bytes = Kernel::Reductions::shared_bytes;
   form.tiling.anchor = Kernel::columns;
   return form;
 }

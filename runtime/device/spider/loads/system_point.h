@@ -4,11 +4,13 @@
 /// - Number: float, or double where any field is f64;
 /// - fields: a SystemField for each field; dimensions;
 /// - rows, row_count: ReadRow, ascending in (field, dz, dy); written, written_count: WrittenField;
+/// - reduced, reduced_count: ReducedNumber, ascending, whose values follow the fields' in compute();
 /// - bounded_low, bounded_high: how far bounded() takes values, z, y, x;
 /// - columns: neighbouring points of a lane, 1, 2 or 4; blocks_per_multiprocessor: for the launch;
 /// - compute(point, results): results[i] is what written[i] becomes. A point has read<row, dx>(), number(v),
-///   scalar(i), index(axis), extent(axis) and bounded<field, dz, dy, dx>(value): numbers of all points of a
-///   lane, which each operation takes together, so that cells need registers only until they are used.
+///   scalar(i), index(axis), extent(axis), bounded<field, dz, dy, dx>(value) and stored<field>(value), the
+///   value as a cell of the field holds it: numbers of all points of a lane, which each operation takes
+///   together, so that cells need registers only until they are used.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -227,6 +229,13 @@ struct LanePoints {
       }
     }
     return value;
+  }
+
+  template <int field>
+  SPIDER_DEVICE static Numbers stored(Numbers value) {
+    using Cells = typename CellsOfStorage<Sweep::fields[field].storage>::Type;
+    return each(value,
+                [](Number v) { return static_cast<Number>(Cells::number(cell_of_number<Cells>(v), 0)); });
   }
 
  private:

@@ -464,6 +464,16 @@ SPIDER_DEVICE void store_field_if(bool wanted, void* to, std::uint32_t low, std:
       : "memory");
 }
 
+/// red.global.add.u64 (9.7.13.7): adds to a word that any block may add to.
+SPIDER_DEVICE void add_to(std::int64_t* word, std::int64_t value) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));
+}
+
+/// red.global.max.u64: makes a word that any block may raise at least so large.
+SPIDER_DEVICE void raise(std::uint64_t* word, std::uint64_t value) {
+  atomicMax(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));
+}
+
 }  // namespace device
 }  // namespace device_4
 }  // namespace spider

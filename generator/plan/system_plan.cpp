@@ -60,7 +60,8 @@ void choose_launch(const spec::SystemSpec& spec, bool in_doubles, SystemSweep& s
     sweep.columns = columns;
     if (registers <= most_row_registers) break;
   }
-  sweep.blocks_per_multiprocessor = registers <= most_of_three_blocks ? 3
+  const bool reduces = !sweep.reductions.empty();  // without it the compiler would take registers for 3
+  sweep.blocks_per_multiprocessor = registers <= most_of_three_blocks ? (reduces ? 4 : 3)
                                     : registers <= most_row_registers ? 2
                                                                       : 1;
 }

@@ -144,8 +144,8 @@ int preferred_carveout(const SweepForm& form) {
   if (tiling.shared_bytes == 0) return cudaSharedmemCarveoutMaxL1;
   // Reductions of a system need little, and its rows come from the cache.
   if (form.sweep.system != nullptr) {
-    constexpr int most_of_few = 4 * 4096;
-    constexpr int percent_of_few = 25;
+    constexpr int most_of_few = 8 * 1024;
+    constexpr int percent_of_few = 15;
     return tiling.shared_bytes <= most_of_few ? percent_of_few : cudaSharedmemCarveoutDefault;
   }
   // Lines and most tiles come from the cache but for those at an edge; of tiles in shared memory as many fit

@@ -1,9 +1,9 @@
 #include "reductions.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -31,7 +31,10 @@ double value_of_key(std::uint64_t key, bool reversed) {
   if (key == ~std::uint64_t{0}) return std::numeric_limits<double>::quiet_NaN();
   constexpr std::uint64_t sign = std::uint64_t{1} << 63;
   if (reversed) key = ~key;
-  return std::bit_cast<double>((key & sign) != 0 ? key & ~sign : ~key);
+  const std::uint64_t bits = (key & sign) != 0 ? key & ~sign : ~key;
+  double value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
 }
 
 /// Carries between limbs until each has its own digits, and the last one the sign.

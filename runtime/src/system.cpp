@@ -21,6 +21,7 @@ struct ReadyLaunch {
   const SweepForm* form;
   SystemArguments arguments;
   std::int64_t blocks;
+  std::int64_t resident;  ///< blocks that the device runs together
   bool early;
 };
 
@@ -107,7 +108,7 @@ ReadyLaunch make_launch(const spider_kernel& kernel, const SystemGiven& given, c
                         const backend::Residencies& residencies) {
   const SweepForm& form = kernel.forms[index];
   const backend::Residency& residency = residencies.at(static_cast<std::size_t>(index));
-  ReadyLaunch ready{&form, {}, 0, form.starts_early && residency.starts_early};
+  ReadyLaunch ready{&form, {}, 0, 0, form.starts_early && residency.starts_early};
   SystemArguments& arguments = ready.arguments;
   Box box = box_of(sweep, given);
   for (int axis = 0; axis < 3; ++axis) {
@@ -120,6 +121,7 @@ ReadyLaunch make_launch(const spider_kernel& kernel, const SystemGiven& given, c
   arguments.box = box;
   arguments.grid = cut.grid;
   ready.blocks = cut.blocks;
+  ready.resident = std::int64_t{residency.multiprocessors} * std::max(residency.blocks_per_multiprocessor, 1);
   for (std::int32_t i = 0; i < kernel.info.scalar_count; ++i) {
     arguments.scalars[i] = static_cast<float>(sweep.scalars[i]);
     arguments.wide_scalars[i] = sweep.scalars[i];
@@ -147,6 +149,19 @@ std::int64_t points_of(const Box& box) {
   return box.extent[0] * box.extent[1] * box.extent[2];
 }
 
+/// Starts a launch. Its points are added to `reductions`, unless that is null, by as few blocks as keep the
+/// device busy: each reduces once.
+Outcome start(const spider_kernel& kernel, ReadyLaunch& ready, spider_reductions* reductions, void* stream) {
+  std::int64_t blocks = ready.blocks;
+  ready.arguments.reductions = nullptr;
+  if (reductions != nullptr) {
+    ready.arguments.reductions = static_cast<std::int64_t*>(reductions->accumulators.get());
+    if (ready.form->tiling.walks_tiles) blocks = std::min(blocks, ready.resident);
+  }
+  ready.arguments.grid.volume.whole_blocks = static_cast<std::int32_t>(blocks);
+  return backend::launch(kernel, {*ready.form, blocks, ready.early, stream}, ready.arguments, {}, {});
+}
+
 /// `until`, if any, says after which steps reductions are computed, and looked at; else the last step's are.
 Outcome run_checked(const spider_kernel& kernel, const spider_sweep& sweep, const SystemGiven& given,
                     std::int64_t steps, ReductionBound* until = nullptr) {
@@ -167,10 +182,7 @@ Outcome run_checked(const spider_kernel& kernel, const spider_sweep& sweep, cons
         return room;
     }
     for (ReadyLaunch& ready : turns[static_cast<std::size_t>(step % 2)]) {
-      ready.arguments.reductions =
-          reduces ? static_cast<std::int64_t*>(sweep.reductions->accumulators.get()) : nullptr;
-      if (Outcome launched = backend::launch(kernel, {*ready.form, ready.blocks, ready.early, sweep.stream},
-                                             ready.arguments, {}, {});
+      if (Outcome launched = start(kernel, ready, reduces ? sweep.reductions : nullptr, sweep.stream);
           launched.status != SPIDER_OK)
         return launched;
     }

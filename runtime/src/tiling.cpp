@@ -514,9 +514,10 @@ Launch cut_system(const Tiling& tiling, const Box& box, const backend::Residency
   grid.down = static_cast<std::int32_t>(divide_up(box.extent[1], tiling.tile_extent[1]));
   grid.planes = tiling.tile_extent[0];
   grid.multiprocessors = residency.multiprocessors;
-  const std::int64_t blocks =
+  const std::int64_t tiles =
       std::int64_t{grid.across} * grid.down * divide_up(box.extent[0], tiling.tile_extent[0]);
-  return {{{}, grid, {}}, blocks};
+  grid.whole_tiles = grid.whole_blocks = static_cast<std::int32_t>(tiles);
+  return {{{}, grid, {}}, tiles};
 }
 
 }  // namespace spider

@@ -37,8 +37,9 @@ struct VolumeGrid {
   std::int32_t planes;           ///< output planes of a walk; the last may have fewer
   std::int32_t first_wave;       ///< blocks that start at once, when the sweep begins
   std::int32_t multiprocessors;  ///< of the device, each of which has one of them before any has a second
-  // Of Tiling::balances_tail: tiles, of all across and down, whose walks have `planes`, and these blocks,
-  // which come first; then those of the other tiles, whose walks have `rest_planes`.
+  // Of Tiling::walks_tiles: all tiles, and all blocks. Of Tiling::balances_tail: tiles, of all across and
+  // down, whose walks have `planes`, and these blocks, which come first; then those of the other tiles, whose
+  // walks have `rest_planes`.
   std::int32_t whole_tiles, whole_blocks, rest_planes;
 };
 
@@ -279,6 +280,7 @@ struct Tiling {
   std::int32_t low_face_steps = 0;   ///< that walks which begin at the field's first row take longer
   std::int32_t high_face_steps = 0;  ///< and those that end at its last one
   std::int32_t tile_cells = 0;       ///< of TilingKind::rectangles: that a block has room for
+  bool walks_tiles = false;  ///< of systems: a block takes tile after tile, VolumeGrid::whole_blocks apart
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All

@@ -91,6 +91,15 @@ double divide(double a, double b);
 double square_root(double a);
 double larger(double a, double b);
 double smaller(double a, double b);
+/// max.NaN.f32 and min.NaN.f32: NaN if either is; and the same in f64.
+template <class Number>
+Number larger_or_nan(Number a, Number b) {
+  return a != a ? a : b != b ? b : larger(a, b);
+}
+template <class Number>
+Number smaller_or_nan(Number a, Number b) {
+  return a != a ? a : b != b ? b : smaller(a, b);
+}
 /// max.f32 and min.f32 of magnitudes: of a NaN and a number it is the number.
 float larger_magnitude(float a, float b);
 float smaller_magnitude(float a, float b);

@@ -38,26 +38,26 @@ struct SystemKernel {
   static constexpr int block_planes = Sweep::dimensions == 3 ? 16 : 1;
   using Reductions = BlockReductions<Sweep, warps>;
   static constexpr bool reduces = Sweep::reduced_count > 0;
-  // Tiles of a block, along y or in 1D along x, that share the end of its reductions.
-  static constexpr int tiles = reduces && Sweep::dimensions < 3 ? 4 : 1;
-  static constexpr int tiles_across = Sweep::dimensions == 1 ? tiles : 1;
-  static constexpr int tiles_down = Sweep::dimensions == 1 ? 1 : tiles;
 
+  /// With reductions a block has many tiles, in the order of those of other blocks, and reduces once.
   SPIDER_DEVICE static void run(const SystemArguments& sweep) {
-    if constexpr (reduces) Reductions::begin();
-    SPIDER_NO_UNROLL
-    for (int tile = 0; tile < tiles; ++tile) sweep_tile(sweep, tile);
     if constexpr (reduces) {
+      if (sweep.reductions != nullptr) Reductions::begin();
+      SPIDER_NO_UNROLL
+      for (int tile = device::block_index(); tile < sweep.grid.volume.whole_tiles;
+           tile += sweep.grid.volume.whole_blocks)
+        sweep_tile(sweep, tile);
       if (sweep.reductions != nullptr) Reductions::finish(sweep.reductions);
+    } else {
+      sweep_tile(sweep, device::block_index());
     }
   }
 
   SPIDER_DEVICE static void sweep_tile(const SystemArguments& sweep, int tile) {
     const VolumeGrid& grid = sweep.grid.volume;
-    const int block = device::block_index();
-    const int across = block % grid.across * tiles_across + (tiles_across > 1 ? tile : 0);
-    const int down = block / grid.across % grid.down * tiles_down + (tiles_down > 1 ? tile : 0);
-    const int up = block / grid.across / grid.down;
+    const int across = tile % grid.across;
+    const int down = tile / grid.across % grid.down;
+    const int up = tile / grid.across / grid.down;
     const int warp = device::warp_index();
     const int lane = device::lane_index();
     const std::int32_t warp_x =
@@ -197,9 +197,10 @@ constexpr SweepForm system_form() {
   form.tiling.kind = TilingKind::blocks;
   form.tiling.warps_per_block = Kernel::warps;
   form.tiling.tile_extent[0] = Kernel::block_planes;
-  form.tiling.tile_extent[1] = Kernel::block_rows * Kernel::tiles_down;
-  form.tiling.tile_extent[2] = Kernel::warps_across * Kernel::warp_columns * Kernel::tiles_across;
+  form.tiling.tile_extent[1] = Kernel::block_rows;
+  form.tiling.tile_extent[2] = Kernel::warps_across * Kernel::warp_columns;
   form.tiling.shared_bytes = Kernel::Reductions::shared_bytes;
+  form.tiling.walks_tiles = Kernel::reduces;
   form.tiling.anchor = Kernel::columns;
   return form;
 }

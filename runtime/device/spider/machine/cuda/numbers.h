@@ -94,6 +94,25 @@ SPIDER_DEVICE double smaller(double a, double b) {
   return fmin(a, b);
 }
 
+/// max.NaN.f32 and min.NaN.f32 (9.7.3.11): NaN if either is.
+SPIDER_DEVICE float larger_or_nan(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+SPIDER_DEVICE float smaller_or_nan(float a, float b) {
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+/// The same in f64, which has no such instruction.
+SPIDER_DEVICE double larger_or_nan(double a, double b) {
+  return a != a ? a : b != b ? b : larger(a, b);
+}
+SPIDER_DEVICE double smaller_or_nan(double a, double b) {
+  return a != a ? a : b != b ? b : smaller(a, b);
+}
+
 /// max.f32 and min.f32 of magnitudes (9.7.3.12): of a NaN and a number it is the number.
 SPIDER_DEVICE float larger_magnitude(float a, float b) {
   return fmaxf(fabsf(a), fabsf(b));

@@ -2,108 +2,20 @@
 /// shared library.
 ///
 ///     mpiexec -n 8 distributed_cases names.txt --seed 1 --cases 200
-#include <dlfcn.h>
-#include <spider/distributed.h>
-#include <spider/memory.h>
-
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
+#include <cstdlib>
 #include <memory>
-#include <random>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "random_cases.h"
 
 namespace {
 
-using Extents = std::array<std::int64_t, 3>;
-using Random = std::mt19937_64;
-
-std::int64_t draw(Random& random, std::int64_t low, std::int64_t high) {
-  return std::uniform_int_distribution<std::int64_t>(low, high)(random);
-}
-
-/// A number in (-1/64, 1/64) that depends on the cell only, as the bits of the kernel's storage.
-std::uint64_t cell_bits(std::uint64_t seed, std::int64_t z, std::int64_t y, std::int64_t x, int storage) {
-  std::uint64_t hash = seed ^ (static_cast<std::uint64_t>(z + 100) * 0x9E3779B97F4A7C15U) ^
-                       (static_cast<std::uint64_t>(y + 100) * 0xC2B2AE3D27D4EB4FU) ^
-                       (static_cast<std::uint64_t>(x + 100) * 0x165667B19E3779F9U);
-  hash = (hash ^ (hash >> 31U)) * 0xBF58476D1CE4E5B9U;
-  hash ^= hash >> 29U;
-  const auto sign = static_cast<std::uint32_t>(hash & 1U);
-  const auto fraction = static_cast<std::uint32_t>(hash >> 8U);
-  // The exponent of 2^-7, and one bit less: numbers of two sizes.
-  const auto exponent = static_cast<std::uint32_t>((hash >> 4U) & 1U);
-  if (storage == SPIDER_F64) {
-    const std::uint64_t digits = hash * 0x9E3779B97F4A7C15U >> 12U;
-    return static_cast<std::uint64_t>(sign) << 63U | static_cast<std::uint64_t>(1016U - exponent) << 52U |
-           digits;
-  }
-  if (storage == SPIDER_F16) return sign << 15U | (8U - exponent) << 10U | (fraction & 0x3FFU);
-  if (storage == SPIDER_BF16) return sign << 15U | (120U - exponent) << 7U | (fraction & 0x7FU);
-  return sign << 31U | (120U - exponent) << 23U | (fraction & 0x7FFFFFU);
-}
-
-/// Memory of the back end for a field with room around it, in which everything else is NaN.
-class Field {
- public:
-  Field(const Extents& extent, const Extents& low, const Extents& high, std::int64_t bytes,
-        std::int64_t extra)
-      : bytes_(bytes), low_(low), high_(high) {
-    const std::int64_t cells = low[2] + extent[2] + high[2];
-    const std::int64_t row = extra < 0 ? (cells + 15) / 16 * 16 : cells + extra;
-    const std::int64_t rows = low[1] + extent[1] + high[1];
-    const std::int64_t planes = low[0] + extent[0] + high[0];
-    const std::int64_t lead = (low[2] + 15) / 16 * 16;
-    cells_ = static_cast<std::size_t>(lead + planes * rows * row);
-    void* memory = nullptr;
-    if (spider_allocate(cells_ * static_cast<std::size_t>(bytes), &memory) != SPIDER_OK) std::abort();
-    memory_ = static_cast<unsigned char*>(memory);
-    std::memset(memory_, 0xFF, cells_ * static_cast<std::size_t>(bytes));
-    field_.data = memory_ + (lead + (low[0] * rows + low[1]) * row) * bytes;
-    std::copy(extent.begin(), extent.end(), field_.extent);
-    field_.stride[0] = rows * row;
-    field_.stride[1] = row;
-  }
-  Field(const Field&) = delete;
-  Field& operator=(const Field&) = delete;
-  ~Field() { spider_free(memory_); }
-
-  [[nodiscard]] const spider_field& view() const { return field_; }
-  [[nodiscard]] unsigned char* at(std::int64_t z, std::int64_t y, std::int64_t x) const {
-    return static_cast<unsigned char*>(field_.data) +
-           (z * field_.stride[0] + y * field_.stride[1] + x) * bytes_;
-  }
-  void set(std::int64_t z, std::int64_t y, std::int64_t x, std::uint64_t bits) const {
-    std::memcpy(at(z, y, x), &bits, static_cast<std::size_t>(bytes_));
-  }
-  /// Sets cells inside the whole's box `begin` to `end`, with the origin of this field in it.
-  template <class Wanted>
-  void fill(const Extents& origin, std::uint64_t seed, int storage, const Wanted& wanted) const {
-    for (std::int64_t z = -low_[0]; z < field_.extent[0] + high_[0]; ++z) {
-      for (std::int64_t y = -low_[1]; y < field_.extent[1] + high_[1]; ++y) {
-        for (std::int64_t x = -low_[2]; x < field_.extent[2] + high_[2]; ++x) {
-          const Extents cell{origin[0] + z, origin[1] + y, origin[2] + x};
-          if (wanted(cell)) set(z, y, x, cell_bits(seed, cell[0], cell[1], cell[2], storage));
-        }
-      }
-    }
-  }
-
- private:
-  std::int64_t bytes_;
-  Extents low_;
-  Extents high_;
-  std::size_t cells_ = 0;
-  unsigned char* memory_ = nullptr;
-  spider_field field_{};
-};
+using namespace random_cases;
 
 struct Case {
   std::string name;
@@ -116,17 +28,6 @@ struct Case {
   std::int64_t extra;
   std::uint64_t seed;
   bool in_pairs;  ///< of several steps with a previous field: so many in a sweep, not one
-};
-
-struct Kernels {
-  std::vector<std::string> names;
-  [[nodiscard]] static const spider_kernel* find(const std::string& name) {
-    using Function = const spider_kernel* (*)();
-    void* const symbol = dlsym(RTLD_DEFAULT, (name + "_kernel").c_str());
-    Function function = nullptr;
-    std::memcpy(&function, &symbol, sizeof function);
-    return function == nullptr ? nullptr : function();
-  }
 };
 
 /// Drawn alike on all ranks.
@@ -153,11 +54,6 @@ Case draw_case(const Kernels& kernels, int ranks, Random& random) {
   drawn.in_pairs = info.previous != nullptr && info.steps > 1 && draw(random, 0, 3) > 0;
   if (drawn.in_pairs) drawn.steps = draw(random, 1, 2 * info.steps + 1);
   return drawn;
-}
-
-std::int64_t bytes_of(std::int32_t storage) {
-  if (storage == SPIDER_F64) return 8;
-  return storage == SPIDER_F32 ? 4 : 2;
 }
 
 /// All that a kernel takes, of the whole or of a part, with cells for all but the input's interior.
@@ -233,23 +129,6 @@ std::vector<unsigned char> sweep_whole(const Case& drawn, const spider_kernel* k
   }
   return cells;
 }
-
-/// Is no cell infinite or NaN? How far those spread depends on where tiles of tensor cores begin.
-bool are_finite(const std::vector<unsigned char>& cells, std::int32_t storage) {
-  const std::uint64_t exponent = storage == SPIDER_F64    ? 0x7FF0000000000000U
-                                 : storage == SPIDER_F32  ? 0x7F800000U
-                                 : storage == SPIDER_BF16 ? 0x7F80U
-                                                          : 0x7C00U;
-  const auto bytes = static_cast<std::size_t>(bytes_of(storage));
-  for (std::size_t at = 0; at < cells.size(); at += bytes) {
-    std::uint64_t bits = 0;
-    std::memcpy(&bits, &cells[at], bytes);
-    if ((bits & exponent) == exponent) return false;
-  }
-  return true;
-}
-
-enum class Verdict { same, differs, refused };
 
 /// Does it take an input and an output alone?
 bool is_plain(const spider_kernel_info& info) {
@@ -369,81 +248,31 @@ std::string in_words(const Case& drawn, int ranks) {
 }
 
 int run(int count, char** arguments) {
-  std::uint64_t seed = 1;
-  int cases = 200;
-  int only = -1;
-  for (int i = 2; i + 1 < count; i += 2) {
-    const std::string_view key = arguments[i];
-    const std::string_view value = arguments[i + 1];
-    const auto read = [&](auto& number) {
-      std::from_chars(value.data(), value.data() + value.size(), number);
-    };
-    if (key == "--seed") read(seed);
-    if (key == "--cases") read(cases);
-    if (key == "--case") read(only);
-  }
-  Kernels kernels;
-  std::ifstream list(arguments[1]);
-  for (std::string name; list >> name;) {
-    const spider_kernel* const kernel = Kernels::find(name);
-    if (kernel == nullptr) continue;
-    if (spider_info(kernel) == nullptr) {
-      std::fprintf(stderr, "%s: %s\n", name.c_str(), spider_last_error());
-      return 1;
-    }
-    kernels.names.push_back(name);
-  }
-  int rank = 0;
-  int all = 1;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  MPI_Comm_size(MPI_COMM_WORLD, &all);
-  if (kernels.names.empty()) {
-    std::fprintf(stderr, "%s names no kernel\n", arguments[1]);
-    return 1;
-  }
-  const std::array<int, 6> sizes{8, 6, 4, 3, 2, 1};
-  int checked = 0;
-  int refused = 0;
-  int failed = 0;
+  const Wanted wanted = Wanted::read(count, arguments);
+  const Kernels kernels = Kernels::read(arguments[1]);
+  if (kernels.names.empty()) return 1;
   int of_steps = 0;
   std::array<int, 4> by_dimension{};
-  for (int number = 0; checked + failed < cases && number < 10 * cases; ++number) {
-    const int ranks = std::min(sizes[static_cast<std::size_t>(number) % sizes.size()], all);
-    Random random(seed * 1000003 + static_cast<std::uint64_t>(number));
-    const Case drawn = draw_case(kernels, ranks, random);
-    if (only >= 0 && number != only) continue;
-    MPI_Comm some = MPI_COMM_NULL;
-    MPI_Comm_split(MPI_COMM_WORLD, rank < ranks ? 0 : MPI_UNDEFINED, rank, &some);
-    int verdict = static_cast<int>(Verdict::refused);
-    if (some != MPI_COMM_NULL) {
-      verdict = static_cast<int>(check_case(drawn, some));
-      MPI_Comm_free(&some);
-    }
-    MPI_Bcast(&verdict, 1, MPI_INT, 0, MPI_COMM_WORLD);
-    if (verdict == static_cast<int>(Verdict::refused)) {
-      ++refused;
-    } else if (verdict == static_cast<int>(Verdict::same)) {
-      ++checked;
-      const spider_kernel_info& info = *spider_info(Kernels::find(drawn.name));
-      ++by_dimension[static_cast<std::size_t>(info.dimensions)];
-      of_steps += info.steps > 1 ? 1 : 0;
-    } else {
-      ++failed;
-      if (rank == 0) std::printf("case %d differs: %s\n", number, in_words(drawn, ranks).c_str());
-    }
-    if (only >= 0 && rank == 0) std::printf("case %d: %s\n", number, in_words(drawn, ranks).c_str());
-    if (only >= 0) break;
-  }
+  const Counts counts = for_each_case(
+      wanted, [&](int ranks, Random& random) { return draw_case(kernels, ranks, random); }, check_case,
+      in_words,
+      [&](const Case& drawn) {
+        const spider_kernel_info& info = *spider_info(Kernels::find(drawn.name));
+        ++by_dimension[static_cast<std::size_t>(info.dimensions)];
+        of_steps += info.steps > 1 ? 1 : 0;
+      });
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0) {
     std::printf(
         "%d cases with the bits of one rank (1D %d, 2D %d, 3D %d; %d of many steps a sweep), %d differ, %d "
         "drawn "
         "again since parts were narrower than the halo, a field of another storage has one or numbers "
         "overflowed; seed %llu\n",
-        checked, by_dimension[1], by_dimension[2], by_dimension[3], of_steps, failed, refused,
-        static_cast<unsigned long long>(seed));
+        counts.checked, by_dimension[1], by_dimension[2], by_dimension[3], of_steps, counts.failed,
+        counts.refused, static_cast<unsigned long long>(wanted.seed));
   }
-  return failed == 0 && checked > 0 ? 0 : 1;
+  return counts.failed == 0 && counts.checked > 0 ? 0 : 1;
 }
 
 }  // namespace

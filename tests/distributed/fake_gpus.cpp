@@ -29,9 +29,8 @@ bool run_either(const void* function, dim3 grid, dim3 block, void** arguments) {
 
 }  // namespace
 
-TransportOutcome make_mpi_transport(MPI_Comm communicator, const Messages& messages,
-                                    std::int64_t element_bytes) {
-  return make_nccl_transport(communicator, messages, element_bytes);
+TransportOutcome make_mpi_transport(MPI_Comm communicator, const Exchanges& largest) {
+  return make_nccl_transport(communicator, largest);
 }
 
 }  // namespace spider::distributed

@@ -12,15 +12,12 @@
 namespace spider::distributed {
 namespace {
 
-/// A kernel that reaches so far along z, y, x, to both sides.
-spider_kernel make_kernel(const Extents& low, const Extents& high) {
-  spider_kernel kernel{};
-  kernel.info.dimensions = 3;
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    kernel.info.reach_low[axis] = static_cast<std::int32_t>(low[axis]);
-    kernel.info.reach_high[axis] = static_cast<std::int32_t>(high[axis]);
-  }
-  return kernel;
+/// A field into which sweeps look so far along z, y, x, to both sides.
+CutField make_field(const Extents& low, const Extents& high) {
+  CutField field;
+  std::copy(low.begin(), low.end(), field.reach_low);
+  std::copy(high.begin(), high.end(), field.reach_high);
+  return field;
 }
 
 /// The part of a rank at `place` of so many parts along z, y, x.
@@ -70,7 +67,7 @@ TEST(DividePart, CoversEachCellOnceAndKeepsTheInteriorFromNeighbours) {
       periodic[axis] = draw(0, 1);
     }
     const spider_grid_layout layout = make_part(extent, parts, place, periodic);
-    const Boxes boxes = divide_part(make_kernel(low, high), layout);
+    const Boxes boxes = divide_part(make_field(low, high), layout);
     const std::vector<int> counts = count_boxes(boxes, extent);
     EXPECT_TRUE(std::all_of(counts.begin(), counts.end(), [](int count) { return count == 1; })) << i;
     ASSERT_LE(boxes.interior.size(), 1U);
@@ -90,7 +87,7 @@ TEST(DividePart, CoversEachCellOnceAndKeepsTheInteriorFromNeighbours) {
 }
 
 TEST(DividePart, HasNoRimsWithoutNeighbours) {
-  const Boxes boxes = divide_part(make_kernel({4, 4, 4}, {4, 4, 4}),
+  const Boxes boxes = divide_part(make_field({4, 4, 4}, {4, 4, 4}),
                                   make_part({20, 20, 20}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}));
   ASSERT_EQ(boxes.interior.size(), 1U);
   EXPECT_EQ(count_cells(boxes.interior[0]), 8000);
@@ -99,7 +96,7 @@ TEST(DividePart, HasNoRimsWithoutNeighbours) {
 
 TEST(DividePart, SweepsAllAtOnceWhereRimsMeet) {
   const Boxes boxes =
-      divide_part(make_kernel({4, 0, 0}, {4, 0, 0}), make_part({8, 20, 20}, {3, 1, 1}, {1, 0, 0}));
+      divide_part(make_field({4, 0, 0}, {4, 0, 0}), make_part({8, 20, 20}, {3, 1, 1}, {1, 0, 0}));
   EXPECT_TRUE(boxes.interior.empty());
   ASSERT_EQ(boxes.rims.size(), 1U);
   EXPECT_EQ(count_cells(boxes.rims[0]), 3200);
@@ -107,7 +104,7 @@ TEST(DividePart, SweepsAllAtOnceWhereRimsMeet) {
 
 TEST(DividePart, BeginsTheInteriorOfWideRowsAtWholeBlocks) {
   const Boxes boxes =
-      divide_part(make_kernel({0, 0, 1}, {0, 0, 1}), make_part({1, 1, 2000}, {1, 1, 3}, {0, 0, 1}));
+      divide_part(make_field({0, 0, 1}, {0, 0, 1}), make_part({1, 1, 2000}, {1, 1, 3}, {0, 0, 1}));
   ASSERT_EQ(boxes.interior.size(), 1U);
   EXPECT_EQ(boxes.interior[0].offset[2] % 128, 0);
   EXPECT_EQ((boxes.interior[0].offset[2] + boxes.interior[0].extent[2]) % 128, 0);

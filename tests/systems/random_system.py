@@ -96,11 +96,12 @@ class _Operators:
 
 
 class _Maker:
-    def __init__(self, seed, dimensions, halo):
+    def __init__(self, seed, dimensions, halo, cut):
         self._seed, self._rng = seed, random.Random(seed)
         rng = self._rng
         self._dimensions = dimensions or rng.choice((1, 2, 2, 2, 3, 3))
         self._axes = AXES[3 - self._dimensions:]
+        self._rings = {axis: rng.random() < 0.3 for axis in self._axes} if cut else None
         self._halo = rng.random() < 0.25 if halo is None else halo
         self._parameters = {"h": rng.choice(("0.5", "0.75", "2")), "c": "h/4 + 1/8"}
         self._scalars = [f"a{i}" for i in range(rng.choice((0, 1, 2, 3)))]
@@ -125,11 +126,11 @@ class _Maker:
 
     def _boundary(self, axes):
         rng = self._rng
-        if rng.random() < 0.3:
+        if self._rings is None and rng.random() < 0.3:
             return self._rule(False)
         sides = {}
         for axis in axes:
-            rule = self._rule(False)
+            rule = self._rule(False) if self._rings is None else "periodic" if self._rings[axis] else self._rule(True)
             if rule != "periodic" and rng.random() < 0.4:
                 rule = {"low": self._rule(True), "high": self._rule(True)}
             sides[axis] = rule
@@ -324,9 +325,10 @@ def as_text(value):
     return [as_text(one) for one in value] if isinstance(value, list) else str(value)
 
 
-def make(seed, name=None, dimensions=None, halo=None):
-    """A system's YAML. With halo=False there are no `halo` faces."""
-    keys = _Maker(seed, dimensions, halo).make(name or f"system{seed}")
+def make(seed, name=None, dimensions=None, halo=None, cut=False):
+    """A system's YAML. With halo=False there are no `halo` faces; with cut=True each axis is periodic for all fields or for none,
+    so that ranks can cut it."""
+    keys = _Maker(seed, dimensions, halo, cut).make(name or f"system{seed}")
     lines = [f"# seed {seed}"]
     for key, value in keys.items():
         if key in ("fields", "operators"):

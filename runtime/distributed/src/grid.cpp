@@ -11,6 +11,7 @@
 #include "fields.h"
 #include "host_copy.h"
 #include "report.h"
+#include "system_cut.h"
 #include "turns.h"
 
 namespace spider::distributed {
@@ -83,14 +84,37 @@ Outcome compare_with_first_rank(MPI_Comm communicator, const Description& own) {
 
 /// Whether what the caller says of an axis is what the kernel's rule is.
 Outcome check_periodic(const spider_kernel& kernel, int axis, bool said, const char* who) {
-  const FaceRule low = kernel.faces[axis][0].rule;
-  const FaceRule high = kernel.faces[axis][1].rule;
+  const bool is_system = kernel.system != nullptr;
+  if (is_system && uncut_by(kernel, axis) >= 0) return {};  // some are and some are not
+  const CutField cut = is_system ? hull_of_system(kernel) : input_of(kernel, 1);
+  const FaceRule low = cut.faces[axis][0].rule;
+  const FaceRule high = cut.faces[axis][1].rule;
   const bool is = low == FaceRule::periodic;
   if (said == is) return {};
   return {SPIDER_ERROR_RANKS, std::string(who) + (said ? " is periodic along " : " is not periodic along ") +
                                   axis_names[static_cast<std::size_t>(axis)] + ", and the rule of " +
                                   kernel.info.name + " there is " + name_of(low) +
                                   (low == high ? "" : std::string(" and ") + name_of(high))};
+}
+
+/// Ranks along each axis as MPI divides them; one along those that cannot be cut.
+Outcome divide_ranks(const spider_kernel& kernel, int ranks, Parts& parts) {
+  const int dimensions = kernel.info.dimensions;
+  std::array<int, 3> counts{};
+  bool is_free = false;
+  for (int i = 0; i < dimensions; ++i) {
+    const bool is_cut = kernel.system == nullptr || uncut_by(kernel, 3 - dimensions + i) < 0;
+    counts[static_cast<std::size_t>(i)] = is_cut ? 0 : 1;
+    is_free = is_free || is_cut;
+  }
+  if (!is_free && ranks > 1) {
+    return {SPIDER_ERROR_UNSUPPORTED,
+            std::string("along each axis some fields of ") + kernel.info.name +
+                " are periodic and others are not: it has no axis that can be cut, and takes one rank"};
+  }
+  Outcome divided = of_mpi(MPI_Dims_create(ranks, dimensions, counts.data()), "MPI_Dims_create");
+  std::copy_n(counts.begin(), dimensions, parts.end() - dimensions);
+  return divided;
 }
 
 /// Ranks along each axis: of a Cartesian communicator its own, else as MPI divides them.
@@ -101,12 +125,7 @@ Outcome choose_parts(MPI_Comm communicator, const spider_kernel& kernel, Parts& 
   MPI_Topo_test(communicator, &topology);
   MPI_Comm_size(communicator, &ranks);
   parts = {1, 1, 1};
-  if (topology != MPI_CART) {
-    std::array<int, 3> counts{};
-    Outcome divided = of_mpi(MPI_Dims_create(ranks, dimensions, counts.data()), "MPI_Dims_create");
-    std::copy_n(counts.begin(), dimensions, parts.end() - dimensions);
-    return divided;
-  }
+  if (topology != MPI_CART) return divide_ranks(kernel, ranks, parts);
   int count = 0;
   MPI_Cartdim_get(communicator, &count);
   if (count < 1 || count > dimensions) {
@@ -152,9 +171,12 @@ Outcome check_devices(MPI_Comm communicator) {
 }
 
 Outcome make_transport(spider_grid& grid) {
-  MPI_Comm communicator = grid.communicator.get();
+  MPI_Comm communicator = grid.communicator->get();
+  Exchanges largest;
+  for (const auto& field : grid.fields) largest.push_back({{}, &field->messages, field->element_bytes});
+  if (largest.empty()) largest.push_back({{}, &grid.messages, grid.element_bytes});
   if (!on_devices()) {
-    TransportOutcome made = make_mpi_transport(communicator, grid.messages, grid.element_bytes);
+    TransportOutcome made = make_mpi_transport(communicator, largest);
     grid.transport = std::move(made.transport);
     return agree(communicator, made.outcome);
   }
@@ -162,27 +184,40 @@ Outcome make_transport(spider_grid& grid) {
     if (Outcome apart = agree(communicator, check_devices(communicator)); apart.status != SPIDER_OK)
       return apart;
   }
-  TransportOutcome made = make_nccl_transport(communicator, grid.messages, grid.element_bytes);
+  TransportOutcome made = make_nccl_transport(communicator, largest);
   grid.transport = std::move(made.transport);
   if (made.outcome.status == SPIDER_OK && spider_prepare(grid.kernel) != SPIDER_OK)
     made.outcome = {SPIDER_ERROR_DEVICE, spider_last_error()};
   return agree(communicator, made.outcome);
 }
 
+/// This rank's part of the fields, and what is exchanged.
+Outcome cut(spider_grid& grid, const spider_kernel& kernel, const Extents& whole, const Parts& parts,
+            std::int32_t rank) {
+  grid.kernel = &kernel;
+  grid.element_bytes = element_bytes(kernel);
+  grid.cut = kernel.system != nullptr ? hull_of_system(kernel) : input_of(kernel, kernel.info.steps);
+  const LayoutOutcome made = make_layout(grid.cut, whole, parts, rank);
+  if (made.outcome.status != SPIDER_OK && kernel.system == nullptr) return made.outcome;
+  grid.layout = made.layout;
+  if (kernel.system != nullptr) return cut_system(grid, whole, parts);
+  grid.messages = make_messages(grid.cut, grid.layout);
+  const CutField of_a_step = input_of(kernel, 1);
+  grid.messages_of_a_step =
+      make_messages(of_a_step, make_layout(of_a_step, whole, parts, rank).layout);
+  grid.boxes = divide_part(grid.cut, grid.layout);
+  return {};
+}
+
 /// Everything behind the duplicate of the communicator.
 Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel, const std::int64_t* whole,
               const std::int32_t* periodic, bool has_place) {
-  MPI_Comm communicator = grid.communicator.get();
+  MPI_Comm communicator = grid.communicator->get();
   Outcome fit;
   if (kernel == nullptr || whole == nullptr || !has_place) {
     fit = {SPIDER_ERROR_NULL, "the kernel, the extents or the place for the grid is null"};
   } else if (spider_info(kernel) == nullptr) {
     fit = {SPIDER_ERROR_KERNEL, spider_last_error()};
-  } else if (kernel->system != nullptr) {
-    fit = {SPIDER_ERROR_UNSUPPORTED,
-           std::string("the kernel ") + kernel->info.name +
-               " is a system of equations, of which a grid cannot exchange the fields yet: run its launches "
-               "part by part with spider_run"};
   }
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK || kernel == nullptr || whole == nullptr)
     return fit;
@@ -194,26 +229,15 @@ Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel,
   if (fit.status == SPIDER_OK) fit = choose_parts(original, *kernel, parts);
   int rank = 0;
   MPI_Comm_rank(communicator, &rank);
-  LayoutOutcome made;
   if (fit.status == SPIDER_OK) {
-    made = make_layout(*kernel, {whole[0], whole[1], whole[2]}, parts, rank);
-    fit = made.outcome;
+    const spider_field all{nullptr, {whole[0], whole[1], whole[2]}, {0, 0}};
+    fit = check_extents(*kernel, all, "the whole");
   }
+  if (fit.status == SPIDER_OK) fit = cut(grid, *kernel, {whole[0], whole[1], whole[2]}, parts, rank);
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
-  grid.kernel = kernel;
-  grid.element_bytes = element_bytes(*kernel);
-  grid.layout = made.layout;
-  grid.messages = make_messages(*kernel, grid.layout);
-  spider_kernel of_a_step = *kernel;
-  of_a_step.info.steps = 1;
-  for (int axis = 0; axis < 3; ++axis) {
-    of_a_step.info.reach_low[axis] /= kernel->info.steps;
-    of_a_step.info.reach_high[axis] /= kernel->info.steps;
-  }
-  grid.messages_of_a_step =
-      make_messages(of_a_step, make_layout(of_a_step, {whole[0], whole[1], whole[2]}, parts, rank).layout);
-  grid.boxes = divide_part(*kernel, grid.layout);
-  return make_transport(grid);
+  if (fit = make_transport(grid); fit.status != SPIDER_OK) return fit;
+  for (const auto& field : grid.fields) field->transport = grid.transport;
+  return {};
 }
 
 Outcome create(MPI_Comm original, const spider_kernel* kernel, const std::int64_t* whole,
@@ -232,30 +256,11 @@ Outcome create(MPI_Comm original, const spider_kernel* kernel, const std::int64_
       made.status != SPIDER_OK)
     return made;
   MPI_Comm_set_errhandler(duplicate, MPI_ERRORS_RETURN);
-  auto grid = std::make_unique<spider_grid>(Communicator(duplicate));
+  auto grid = std::make_unique<spider_grid>();
+  grid->communicator = std::make_shared<const Communicator>(duplicate);
   Outcome built = build(*grid, original, kernel, whole, periodic, result != nullptr);
   if (built.status == SPIDER_OK && result != nullptr) *result = grid.release();
   return built;
-}
-
-/// The bytes of a field with its halo, from the first to the last.
-struct Span {
-  std::uintptr_t begin;
-  std::uintptr_t end;
-};
-
-Span span_of(const spider_grid& grid, const spider_field& field) {
-  const spider_grid_layout& layout = grid.layout;
-  std::int64_t before = layout.low[2];
-  std::int64_t behind = layout.extent[2] + layout.high[2];
-  for (int axis = 0; axis < 2; ++axis) {
-    if (layout.low[axis] + layout.extent[axis] + layout.high[axis] == 1) continue;
-    before += layout.low[axis] * field.stride[axis];
-    behind += (layout.extent[axis] - 1 + layout.high[axis]) * field.stride[axis];
-  }
-  const auto data = reinterpret_cast<std::uintptr_t>(field.data);
-  return {data - static_cast<std::uintptr_t>(before * grid.element_bytes),
-          data + static_cast<std::uintptr_t>(behind * grid.element_bytes)};
 }
 
 /// The sweeps that take turns, of this rank's part.
@@ -285,8 +290,7 @@ Outcome check_turns(const spider_grid& grid, const std::vector<TurnField>& field
       return fit;
     const Span own = span_of(grid, *fields[i].field);
     for (std::size_t other = 0; other < i; ++other) {
-      const Span theirs = span_of(grid, *fields[other].field);
-      if (own.begin < theirs.end && theirs.begin < own.end)
+      if (own.meets(span_of(grid, *fields[other].field)))
         return {SPIDER_ERROR_OVERLAP,
                 "the memory of two fields that take turns, with their halos, interleaves"};
     }
@@ -316,10 +320,7 @@ Outcome check_further(const spider_grid& grid, const spider_sweep& sweep,
     if (Outcome fit = check_part_field(grid, sweep.fields[i], name.c_str()); fit.status != SPIDER_OK)
       return fit;
     const Span own = span_of(grid, *sweep.fields[i]);
-    const auto meets = [&](const spider_field& field) {
-      const Span theirs = span_of(grid, field);
-      return own.begin < theirs.end && theirs.begin < own.end;
-    };
+    const auto meets = [&](const spider_field& field) { return own.meets(span_of(grid, field)); };
     const auto is_met = [&](const TurnField& turn) { return meets(*turn.field); };
     bool is_met_by_field = false;  // of those before it that are exchanged; the same one may be given twice
     for (std::int32_t j = 0; j < i; ++j) {
@@ -341,13 +342,20 @@ Outcome check_further(const spider_grid& grid, const spider_sweep& sweep,
 Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::int64_t steps) {
   if (sweep == nullptr) return {SPIDER_ERROR_NULL, "the sweep is null"};
   if (sweep->size != sizeof(spider_sweep)) return check_run(grid.kernel, sweep);
-  if (sweep->in == nullptr || sweep->out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
+  if (grid.is_of_field) {
+    return {SPIDER_ERROR_UNSUPPORTED,
+            "the grid is that of " + grid.cut.name + " alone: steps are the whole grid's"};
+  }
+  const bool is_system = grid.kernel->system != nullptr;
+  if (!is_system && (sweep->in == nullptr || sweep->out == nullptr))
+    return {SPIDER_ERROR_NULL, "a field is null"};
   if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
   if (sweep->part != nullptr ||
       std::any_of(sweep->offset, sweep->offset + 3, [](std::int64_t n) { return n != 0; }) ||
       std::any_of(sweep->extent, sweep->extent + 3, [](std::int64_t n) { return n != 0; }))
     return {SPIDER_ERROR_UNSUPPORTED,
             "a sweep of a grid has no part and no box of its own: leave them NULL and 0"};
+  if (is_system) return check_system_steps(grid, *sweep);
   const std::vector<TurnField> fields = fields_of(*sweep);
   if (Outcome fit = check_turns(grid, fields); fit.status != SPIDER_OK) return fit;
   std::vector<spider_sweep> turns = turns_of(grid, *sweep);
@@ -365,23 +373,6 @@ Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::in
   return exchanges_fields(grid) ? check_further(grid, *sweep, fields) : Outcome{};
 }
 
-void keep_first(Outcome& kept, Outcome next) {
-  if (kept.status == SPIDER_OK) kept = std::move(next);
-}
-
-/// Boxes one after the other, as long as all is well.
-void sweep_boxes(const spider_grid& grid, spider_sweep sweep, const std::vector<Box>& boxes,
-                 std::int32_t steps, void* stream, Outcome& outcome) {
-  sweep.stream = stream;
-  for (const Box& box : boxes) {
-    if (outcome.status != SPIDER_OK) return;
-    std::copy_n(box.offset, 3, sweep.offset);
-    std::copy_n(box.extent, 3, sweep.extent);
-    const spider_status status = spider_run_steps(grid.kernel, &sweep, steps, nullptr);
-    if (status != SPIDER_OK) outcome = {status, spider_last_error()};
-  }
-}
-
 /// One sweep. A rank that failed goes on exchanging, for the others wait for it.
 void sweep_part(spider_grid& grid, const spider_sweep& sweep, std::int32_t steps, bool after_rims,
                 Outcome& outcome) {
@@ -389,20 +380,22 @@ void sweep_part(spider_grid& grid, const spider_sweep& sweep, std::int32_t steps
   const Messages& messages = steps == 1 ? grid.messages_of_a_step : grid.messages;
   // A single step reads the one before at its points alone.
   if (sweep.previous != nullptr && steps > 1) {
-    keep_first(outcome, transport.begin(*sweep.previous, messages, sweep.stream, after_rims));
-    keep_first(outcome, transport.complete(*sweep.previous));
+    keep_first(outcome, transport.begin({{*sweep.previous, &messages, grid.element_bytes}}, sweep.stream,
+                                        after_rims));
+    keep_first(outcome, transport.complete());
   }
-  keep_first(outcome, transport.begin(*sweep.in, messages, sweep.stream, after_rims));
+  keep_first(outcome,
+             transport.begin({{*sweep.in, &messages, grid.element_bytes}}, sweep.stream, after_rims));
   sweep_boxes(grid, sweep, grid.boxes.interior, steps, sweep.stream, outcome);
-  keep_first(outcome, transport.complete(*sweep.in));
+  keep_first(outcome, transport.complete());
   sweep_boxes(grid, sweep, grid.boxes.rims, steps, transport.rim_stream(sweep.stream), outcome);
   keep_first(outcome, transport.join(sweep.stream));
 }
 
 /// Fills the halo of a field. A rank that failed goes on exchanging, for the others wait for it.
 Outcome fill_halo(spider_grid& grid, const spider_field& field, void* stream) {
-  Outcome filled = grid.transport->begin(field, grid.messages, stream, false);
-  keep_first(filled, grid.transport->complete(field));
+  Outcome filled = grid.transport->begin({{field, &grid.messages, grid.element_bytes}}, stream, false);
+  keep_first(filled, grid.transport->complete());
   keep_first(filled, grid.transport->join(stream));
   return filled;
 }
@@ -423,12 +416,16 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
     appended = extended(*sweep);
     sweep = &appended;
   }
-  MPI_Comm communicator = grid.communicator.get();
+  MPI_Comm communicator = grid.communicator->get();
   Outcome fit = caught([&] { return check_sweeps(grid, sweep, steps); });
   keep_first(fit, grid.transport->state());
   if (fit = agree(communicator, fit, static_cast<std::uint64_t>(steps), "the number of steps");
       fit.status != SPIDER_OK || sweep == nullptr)
     return fit;
+  if (grid.kernel->system != nullptr) {
+    if (result != nullptr) *result = nullptr;
+    return agree(communicator, caught([&] { return take_system_steps(grid, *sweep, steps); }));
+  }
   Outcome swept;
   for (std::int32_t i = 0; exchanges_fields(grid) && i < grid.kernel->info.field_count; ++i) {
     if (grid.kernel->info.field_storages[i] == grid.kernel->info.storage)
@@ -472,8 +469,9 @@ Outcome iterate(spider_grid& grid, const spider_field* a, const spider_field* b,
 }
 
 Outcome exchange(spider_grid& grid, const spider_field* field, void* stream) {
-  MPI_Comm communicator = grid.communicator.get();
-  Outcome fit = check_part_field(grid, field, "the field");
+  MPI_Comm communicator = grid.communicator->get();
+  Outcome fit = check_has_field(grid);
+  keep_first(fit, check_part_field(grid, field, "the field"));
   keep_first(fit, grid.transport->state());
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
   keep_first(fit, fill_halo(grid, *field, stream));
@@ -505,7 +503,7 @@ Outcome check_root(const spider_grid& grid, std::int32_t root, const void* whole
 
 spider_grid_layout layout_of(const spider_grid& grid, std::int32_t rank) {
   const spider_grid_layout& own = grid.layout;
-  return make_layout(*grid.kernel, {own.part.whole[0], own.part.whole[1], own.part.whole[2]},
+  return make_layout(grid.cut, {own.part.whole[0], own.part.whole[1], own.part.whole[2]},
                      {own.parts[0], own.parts[1], own.parts[2]}, rank)
       .layout;
 }
@@ -521,7 +519,7 @@ Outcome send_parts(const spider_grid& grid, const std::byte* whole, std::vector<
     std::vector<std::byte> part(part_bytes(layout, grid.element_bytes));
     take_part(whole, layout, grid.element_bytes, part);
     Outcome sent = in_pieces(part, [&](const std::byte* bytes, int count) {
-      return MPI_Send(bytes, count, MPI_BYTE, rank, 0, grid.communicator.get());
+      return MPI_Send(bytes, count, MPI_BYTE, rank, 0, grid.communicator->get());
     });
     if (sent.status != SPIDER_OK) return sent;
   }
@@ -537,7 +535,7 @@ Outcome receive_parts(const spider_grid& grid, const std::vector<std::byte>& own
     }
     std::vector<std::byte> part(part_bytes(layout, grid.element_bytes));
     Outcome received = in_pieces(part, [&](std::byte* bytes, int count) {
-      return MPI_Recv(bytes, count, MPI_BYTE, rank, 0, grid.communicator.get(), MPI_STATUS_IGNORE);
+      return MPI_Recv(bytes, count, MPI_BYTE, rank, 0, grid.communicator->get(), MPI_STATUS_IGNORE);
     });
     if (received.status != SPIDER_OK) return received;
     put_part(part, layout, grid.element_bytes, whole);
@@ -546,8 +544,9 @@ Outcome receive_parts(const spider_grid& grid, const std::vector<std::byte>& own
 }
 
 Outcome scatter(const spider_grid& grid, const void* whole, std::int32_t root, const spider_field* field) {
-  MPI_Comm communicator = grid.communicator.get();
-  Outcome fit = check_part_field(grid, field, "the field");
+  MPI_Comm communicator = grid.communicator->get();
+  Outcome fit = check_has_field(grid);
+  keep_first(fit, check_part_field(grid, field, "the field"));
   keep_first(fit, check_root(grid, root, whole));
   if (fit = agree(communicator, fit, static_cast<std::uint64_t>(root), "the root"); fit.status != SPIDER_OK)
     return fit;
@@ -564,8 +563,9 @@ Outcome scatter(const spider_grid& grid, const void* whole, std::int32_t root, c
 }
 
 Outcome gather(const spider_grid& grid, const spider_field* field, std::int32_t root, void* whole) {
-  MPI_Comm communicator = grid.communicator.get();
-  Outcome fit = check_part_field(grid, field, "the field");
+  MPI_Comm communicator = grid.communicator->get();
+  Outcome fit = check_has_field(grid);
+  keep_first(fit, check_part_field(grid, field, "the field"));
   keep_first(fit, check_root(grid, root, whole));
   std::vector<std::byte> own;
   keep_first(fit, caught([&]() -> Outcome {
@@ -637,6 +637,43 @@ Outcome select(MPI_Comm communicator) {
 
 }  // namespace
 
+Span span_of(const spider_grid& grid, const spider_field& field) {
+  const spider_grid_layout& layout = grid.layout;
+  std::int64_t before = layout.low[2];
+  std::int64_t behind = layout.extent[2] + layout.high[2];
+  for (int axis = 0; axis < 2; ++axis) {
+    if (layout.low[axis] + layout.extent[axis] + layout.high[axis] == 1) continue;
+    before += layout.low[axis] * field.stride[axis];
+    behind += (layout.extent[axis] - 1 + layout.high[axis]) * field.stride[axis];
+  }
+  const auto data = reinterpret_cast<std::uintptr_t>(field.data);
+  return {data - static_cast<std::uintptr_t>(before * grid.element_bytes),
+          data + static_cast<std::uintptr_t>(behind * grid.element_bytes)};
+}
+
+void keep_first(Outcome& kept, Outcome next) {
+  if (kept.status == SPIDER_OK) kept = std::move(next);
+}
+
+void sweep_boxes(const spider_grid& grid, spider_sweep sweep, const std::vector<Box>& boxes,
+                 std::int32_t steps, void* stream, Outcome& outcome) {
+  sweep.stream = stream;
+  for (const Box& box : boxes) {
+    if (outcome.status != SPIDER_OK) return;
+    std::copy_n(box.offset, 3, sweep.offset);
+    std::copy_n(box.extent, 3, sweep.extent);
+    const spider_status status = spider_run_steps(grid.kernel, &sweep, steps, nullptr);
+    if (status != SPIDER_OK) outcome = {status, spider_last_error()};
+  }
+}
+
+Outcome check_has_field(const spider_grid& grid) {
+  if (grid.fields.empty()) return {};
+  return {SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + grid.kernel->info.name +
+                                        " is a system of equations: give one of its fields to the grid of "
+                                        "that field, spider_grid_of_field"};
+}
+
 Outcome check_part_field(const spider_grid& grid, const spider_field* field, const char* name) {
   if (field == nullptr || field->data == nullptr)
     return {SPIDER_ERROR_NULL, std::string(name) + " is null, or has no data"};
@@ -696,8 +733,19 @@ spider_status spider_grid_create_f(MPI_Fint communicator, const spider_kernel* k
 }
 
 spider_status spider_grid_free(spider_grid* grid) {
+  if (grid != nullptr && grid->is_of_field) {
+    return guarded("spider_grid_free", [&]() -> Outcome {
+      return {SPIDER_ERROR_UNSUPPORTED,
+              "the grid of " + grid->cut.name + " belongs to the whole grid: free that"};
+    });
+  }
   const std::unique_ptr<spider_grid> owner(grid);
   return SPIDER_OK;
+}
+
+spider_grid* spider_grid_of_field(const spider_grid* grid, int32_t field) {
+  if (grid == nullptr || field < 0 || static_cast<std::size_t>(field) >= grid->fields.size()) return nullptr;
+  return grid->fields[static_cast<std::size_t>(field)].get();
 }
 
 const spider_grid_layout* spider_grid_info(const spider_grid* grid) {

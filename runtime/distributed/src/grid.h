@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "agreement.h"
 #include "layout.h"
@@ -38,24 +39,69 @@ class Communicator {
 
 }  // namespace spider::distributed
 
+namespace spider::distributed {
+
+/// What a rank does around one of a system's launches.
+struct GridLaunch {
+  struct Halo {
+    std::int32_t field;
+    Messages messages;  ///< as deep as launches read what the field holds
+  };
+  std::vector<Halo> halos;  ///< of fields that it reads around its points
+  Boxes boxes;
+};
+
+}  // namespace spider::distributed
+
 /// Members are freed last first: the transport before the communicator that it uses.
 struct spider_grid {
-  explicit spider_grid(spider::distributed::Communicator owned) : communicator(std::move(owned)) {}
-
-  spider::distributed::Communicator communicator;
+  /// The grids of a system's fields have the communicator and the transport of the system's.
+  std::shared_ptr<const spider::distributed::Communicator> communicator;
   const spider_kernel* kernel = nullptr;
-  std::int64_t element_bytes = 0;
+  spider::distributed::CutField cut;  ///< the input; of a system the hull of its fields, or one of them
+  std::int64_t element_bytes = 0;     ///< of that
   spider_grid_layout layout{};
   spider::distributed::Messages messages;            ///< of all steps of a sweep
   spider::distributed::Messages messages_of_a_step;  ///< fewer cells, in the same order
   spider::distributed::Boxes boxes;
-  std::unique_ptr<spider::distributed::Transport> transport;
+  std::shared_ptr<spider::distributed::Transport> transport;
+  bool is_of_field = false;  ///< one of a system's fields?
+  /// Of a system.
+  std::vector<std::unique_ptr<spider_grid>> fields;
+  std::vector<spider::distributed::GridLaunch> launches;
 };
 
 namespace spider::distributed {
 
 /// Whether a field can be this rank's part, halo included; the reason, which begins with `name`, if not.
 [[nodiscard]] Outcome check_part_field(const spider_grid& grid, const spider_field* field, const char* name);
+
+/// Whether the grid has cells of one field: that of a system has not.
+[[nodiscard]] Outcome check_has_field(const spider_grid& grid);
+
+/// The bytes of a field with its halo, from the first to the last.
+struct Span {
+  std::uintptr_t begin;
+  std::uintptr_t end;
+  [[nodiscard]] bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
+};
+[[nodiscard]] Span span_of(const spider_grid& grid, const spider_field& field);
+
+void keep_first(Outcome& kept, Outcome next);
+
+/// Takes boxes of a sweep one after the other on a stream, as long as all is well.
+void sweep_boxes(const spider_grid& grid, spider_sweep sweep, const std::vector<Box>& boxes,
+                 std::int32_t steps, void* stream, Outcome& outcome);
+
+/// Cuts the fields of a system: layouts, messages and launches of `grid`, whose kernel, communicator and
+/// layout are known.
+[[nodiscard]] Outcome cut_system(spider_grid& grid, const Extents& whole, const Parts& parts);
+
+/// Whether a sweep of a system can take steps of the whole; the reason if not.
+[[nodiscard]] Outcome check_system_steps(const spider_grid& grid, const spider_sweep& sweep);
+
+/// Steps of the whole, which are checked. A rank that failed goes on exchanging.
+[[nodiscard]] Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int64_t steps);
 
 /// Reads or writes a file that all ranks have opened together.
 [[nodiscard]] Outcome read_npy(const spider_grid& grid, const char* path, const spider_field* field);

@@ -26,11 +26,11 @@ bool is_mirror_rule(FaceRule rule) {
 
 /// How far parts of an axis look into their neighbours. An index that a face turns round stays as near to
 /// where it came from, but may be on its other side.
-HaloWidth look(const spider_kernel& kernel, int axis) {
-  const std::int64_t low = kernel.info.reach_low[axis];
-  const std::int64_t high = kernel.info.reach_high[axis];
+HaloWidth look(const CutField& field, int axis) {
+  const std::int64_t low = field.reach_low[axis];
+  const std::int64_t high = field.reach_high[axis];
   const std::int64_t far = std::max(low, high);
-  const bool turns = is_mirror_rule(kernel.faces[axis][0].rule) || is_mirror_rule(kernel.faces[axis][1].rule);
+  const bool turns = is_mirror_rule(field.faces[axis][0].rule) || is_mirror_rule(field.faces[axis][1].rule);
   return turns ? HaloWidth{far, far} : HaloWidth{low, high};
 }
 
@@ -98,11 +98,11 @@ bool reaches_rank(const spider_grid_layout& layout, const std::array<int, 3>& st
 }
 
 /// The layout with the widths of halo at faces between parts on every side, also where there is none.
-spider_grid_layout with_look(const spider_kernel& kernel, spider_grid_layout layout) {
+spider_grid_layout with_look(const CutField& field, spider_grid_layout layout) {
   for (int axis = 0; axis < 3; ++axis) {
     if (layout.parts[axis] == 1) continue;
-    layout.low[axis] = look(kernel, axis).low;
-    layout.high[axis] = look(kernel, axis).high;
+    layout.low[axis] = look(field, axis).low;
+    layout.high[axis] = look(field, axis).high;
   }
   return layout;
 }
@@ -155,7 +155,61 @@ struct Assignment {
   }
 };
 
+/// The cells of a part.
+std::int64_t part_extent(int axis, std::int64_t whole, std::int32_t parts, std::int32_t part) {
+  const std::int64_t unit = cut_unit(axis, whole, parts);
+  return part_begin(whole, parts, unit, part + 1) - part_begin(whole, parts, unit, part);
+}
+
+/// Whether an axis has cells, and all parts of it are as wide as the halo.
+Outcome check_parts(const CutField& field, int axis, std::int64_t whole, std::int32_t parts) {
+  const std::string name = axis_names[static_cast<std::size_t>(axis)];
+  if (whole <= 0) {
+    return {SPIDER_ERROR_EXTENT,
+            "the whole has extent 0 on axis " + name + "; ranks divide at least one cell"};
+  }
+  const HaloWidth between = look(field, axis);
+  const auto widest = std::max<std::int64_t>({between.low, between.high, 1});
+  for (std::int32_t part = 0; part < parts && parts > 1; ++part) {
+    const std::int64_t extent = part_extent(axis, whole, parts, part);
+    if (extent >= widest) continue;
+    return {SPIDER_ERROR_EXTENT, "the halo of " + field.name + " has " + std::to_string(widest) +
+                                     " cells along " + name + ", and of " + std::to_string(parts) +
+                                     " parts of " + std::to_string(whole) + " cells part " +
+                                     std::to_string(part) + " has " + std::to_string(extent) +
+                                     "; take fewer ranks along " + name +
+                                     ", for which a Cartesian communicator is the means"};
+  }
+  return {};
+}
+
+/// Fills in where a part lies along an axis, and its halo.
+void place_axis(const CutField& field, int axis, std::int64_t whole, spider_grid_layout& layout) {
+  const std::int32_t parts = layout.parts[axis];
+  const FaceRule rules[2] = {field.faces[axis][0].rule, field.faces[axis][1].rule};
+  layout.periodic[axis] = rules[0] == FaceRule::periodic ? 1 : 0;
+  layout.part.whole[axis] = whole;
+  layout.part.origin[axis] = part_begin(whole, parts, cut_unit(axis, whole, parts), layout.place[axis]);
+  layout.extent[axis] = part_extent(axis, whole, parts, layout.place[axis]);
+  const HaloWidth beyond = halo_of_reach({rules[0], rules[1], whole, 0, whole},
+                                         {field.reach_low[axis], field.reach_high[axis]});
+  const HaloWidth between = look(field, axis);
+  layout.low[axis] = has_neighbour(layout, axis, 0) ? between.low : beyond.low;
+  layout.high[axis] = has_neighbour(layout, axis, 1) ? between.high : beyond.high;
+}
+
 }  // namespace
+
+CutField input_of(const spider_kernel& kernel, std::int32_t steps) {
+  CutField field{kernel.info.name, kernel.info.storage};
+  for (int axis = 0; axis < 3; ++axis) {
+    field.axes[axis] = axis >= 3 - kernel.info.dimensions;
+    std::copy_n(kernel.faces[axis], 2, field.faces[axis]);
+    field.reach_low[axis] = kernel.info.reach_low[axis] / kernel.info.steps * steps;
+    field.reach_high[axis] = kernel.info.reach_high[axis] / kernel.info.steps * steps;
+  }
+  return field;
+}
 
 std::int64_t cut_unit(int axis, std::int64_t whole, std::int32_t parts) {
   constexpr std::array<std::int64_t, 3> largest{1, 16, 128};
@@ -170,22 +224,13 @@ std::int64_t part_begin(std::int64_t whole, std::int32_t parts, std::int64_t uni
   return std::min(whole, divide_up(whole, unit) * part / parts * unit);
 }
 
-LayoutOutcome make_layout(const spider_kernel& kernel, const Extents& whole, const Parts& parts,
+LayoutOutcome make_layout(const CutField& field, const Extents& whole, const Parts& parts,
                           std::int32_t rank) {
   LayoutOutcome result;
   spider_grid_layout& layout = result.layout;
   layout.size = sizeof layout;
   layout.rank = rank;
   layout.ranks = parts[0] * parts[1] * parts[2];
-  spider_field all{nullptr, {whole[0], whole[1], whole[2]}, {0, 0}};
-  result.outcome = check_extents(kernel, all, "the whole");
-  if (result.outcome.status != SPIDER_OK) return result;
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (whole[axis] > 0) continue;
-    result.outcome = {SPIDER_ERROR_EXTENT, std::string("the whole has extent 0 on axis ") + axis_names[axis] +
-                                               "; ranks divide at least one cell"};
-    return result;
-  }
   for (int axis = 2; axis >= 0; --axis) {
     const auto i = static_cast<std::size_t>(axis);
     layout.parts[axis] = parts[i];
@@ -194,39 +239,22 @@ LayoutOutcome make_layout(const spider_kernel& kernel, const Extents& whole, con
   }
   for (int axis = 0; axis < 3; ++axis) {
     const auto i = static_cast<std::size_t>(axis);
-    layout.periodic[axis] = kernel.faces[axis][0].rule == FaceRule::periodic ? 1 : 0;
-    layout.part.whole[axis] = whole[i];
-    const std::int64_t unit = cut_unit(axis, whole[i], parts[i]);
-    const std::int32_t place = layout.place[axis];
-    layout.part.origin[axis] = part_begin(whole[i], parts[i], unit, place);
-    layout.extent[axis] = part_begin(whole[i], parts[i], unit, place + 1) - layout.part.origin[axis];
-    const HaloWidth beyond = halo_width(kernel, all, whole_part(all), axis);
-    const HaloWidth between = look(kernel, axis);
-    layout.low[axis] = has_neighbour(layout, axis, 0) ? between.low : beyond.low;
-    layout.high[axis] = has_neighbour(layout, axis, 1) ? between.high : beyond.high;
-    if (parts[i] == 1) continue;
-    const auto widest = std::max<std::int64_t>({between.low, between.high, 1});
-    for (std::int32_t part = 0; part < parts[i]; ++part) {
-      const std::int64_t extent =
-          part_begin(whole[i], parts[i], unit, part + 1) - part_begin(whole[i], parts[i], unit, part);
-      if (extent >= widest) continue;
-      result.outcome = {SPIDER_ERROR_EXTENT,
-                        "the halo of " + std::string(kernel.info.name) + " has " + std::to_string(widest) +
-                            " cells along " + axis_names[i] + ", and of " + std::to_string(parts[i]) +
-                            " parts of " + std::to_string(whole[i]) + " cells part " + std::to_string(part) +
-                            " has " + std::to_string(extent) + "; take fewer ranks along " + axis_names[i] +
-                            ", for which a Cartesian communicator is the means"};
-      return result;
+    if (!field.axes[axis]) {
+      layout.part.whole[axis] = layout.extent[axis] = 1;
+      continue;
     }
+    if (result.outcome = check_parts(field, axis, whole[i], parts[i]); result.outcome.status != SPIDER_OK)
+      return result;
+    place_axis(field, axis, whole[i], layout);
   }
   return result;
 }
 
-Messages make_messages(const spider_kernel& kernel, const spider_grid_layout& layout) {
+Messages make_messages(const CutField& field, const spider_grid_layout& layout) {
   constexpr std::int64_t cells_of_start = 128;
   constexpr int directions = 27;
   Messages messages;
-  const spider_grid_layout wide = with_look(kernel, layout);
+  const spider_grid_layout wide = with_look(field, layout);
   for (int tag = 0; tag < directions; ++tag) {
     const std::array<int, 3> step{tag / 9 - 1, tag / 3 % 3 - 1, tag % 3 - 1};
     if (step == std::array<int, 3>{}) continue;
@@ -246,13 +274,13 @@ std::int64_t count_cells(const Box& box) {
   return box.extent[0] * box.extent[1] * box.extent[2];
 }
 
-Boxes divide_part(const spider_kernel& kernel, const spider_grid_layout& layout) {
+Boxes divide_part(const CutField& field, const spider_grid_layout& layout) {
   constexpr std::int64_t columns_of_a_rim = 128;  // so that the interior's blocks are whole
   constexpr std::int64_t parts_of_a_thick_rim = 6;
   std::array<Range, 3> inner{};
   for (int axis = 0; axis < 3; ++axis) {
     const auto i = static_cast<std::size_t>(axis);
-    const HaloWidth between = look(kernel, axis);
+    const HaloWidth between = look(field, axis);
     const std::int64_t rim = std::max(between.low, between.high);
     std::int64_t low = has_neighbour(layout, axis, 0) ? rim : 0;
     std::int64_t high = has_neighbour(layout, axis, 1) ? rim : 0;

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "backend.h"
@@ -16,6 +17,19 @@ using Extents = std::array<std::int64_t, 3>;
 using Parts = std::array<std::int32_t, 3>;
 using backend::Outcome;
 
+/// A field as cuts and exchanges see it.
+struct CutField {
+  std::string name;  ///< for words: of its kernel, or "the field u of waves2d"
+  std::int32_t storage = SPIDER_F32;
+  bool axes[3] = {true, true, true};  ///< has it cells along z, y, x? Elsewhere it is the same for all
+  Face faces[3][2] = {};              ///< as spider_kernel::faces
+  std::int64_t reach_low[3] = {};     ///< how far sweeps look below a point, >= 0
+  std::int64_t reach_high[3] = {};    ///< and above it
+};
+
+/// The input of a kernel that is no system, as so many of its steps read it.
+[[nodiscard]] CutField input_of(const spider_kernel& kernel, std::int32_t steps);
+
 /// Where along an axis a part begins; that of part `parts` is the axis's extent. Parts begin at multiples of
 /// `unit` cells.
 [[nodiscard]] std::int64_t part_begin(std::int64_t whole, std::int32_t parts, std::int64_t unit,
@@ -25,12 +39,14 @@ using backend::Outcome;
 /// equal.
 [[nodiscard]] std::int64_t cut_unit(int axis, std::int64_t whole, std::int32_t parts);
 
-/// The layout of one rank; the reason why there is none, the same on every rank.
+/// The layout of one rank's part of a field; the reason why there is none, the same on every rank.
 struct LayoutOutcome {
   Outcome outcome;
   spider_grid_layout layout{};
 };
-[[nodiscard]] LayoutOutcome make_layout(const spider_kernel& kernel, const Extents& whole, const Parts& parts,
+/// `whole` has the extents along all axes, also those that the field has not: there every
+/// rank has all of it.
+[[nodiscard]] LayoutOutcome make_layout(const CutField& field, const Extents& whole, const Parts& parts,
                                         std::int32_t rank);
 
 /// The cells that one rank sends to another; boxes are relative to the first interior element.
@@ -53,7 +69,7 @@ struct Messages {
   std::int64_t send_cells = 0;
   std::int64_t receive_cells = 0;
 };
-[[nodiscard]] Messages make_messages(const spider_kernel& kernel, const spider_grid_layout& layout);
+[[nodiscard]] Messages make_messages(const CutField& field, const spider_grid_layout& layout);
 
 [[nodiscard]] std::int64_t count_cells(const Box& box);
 
@@ -64,12 +80,12 @@ using DeviceId = std::array<char, 16>;
 /// left. Where ranks see the same devices in the same order, each gets the first that no lower rank has.
 [[nodiscard]] std::vector<int> assign_devices(const std::vector<std::vector<DeviceId>>& seen);
 
-/// Boxes that cover a part: those that read no cell of neighbours nor write one that neighbours take, and the
-/// rest.
+/// Boxes that cover a part: those that read no cell of neighbours nor write one that neighbours take, where a
+/// sweep looks as far as into this field, and the rest.
 struct Boxes {
   std::vector<Box> interior;  ///< one at most
   std::vector<Box> rims;
 };
-[[nodiscard]] Boxes divide_part(const spider_kernel& kernel, const spider_grid_layout& layout);
+[[nodiscard]] Boxes divide_part(const CutField& field, const spider_grid_layout& layout);
 
 }  // namespace spider::distributed

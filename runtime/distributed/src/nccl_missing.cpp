@@ -14,8 +14,7 @@ Outcome missing() {
 
 }  // namespace
 
-TransportOutcome make_nccl_transport(MPI_Comm /*communicator*/, const Messages& /*messages*/,
-                                     std::int64_t /*element_bytes*/) {
+TransportOutcome make_nccl_transport(MPI_Comm /*communicator*/, const Exchanges& /*largest*/) {
   return {missing(), nullptr};
 }
 

@@ -93,27 +93,36 @@ Outcome read_npy_header(std::string_view preamble, NpyHeader& header) {
   return {};
 }
 
-std::string npy_type(const spider_kernel& kernel) {
-  if (kernel.info.storage == SPIDER_BF16) return "<V2";
+std::vector<std::int64_t> shape_of(const CutField& field, const std::int64_t whole[3]) {
+  std::vector<std::int64_t> shape;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (field.axes[axis]) shape.push_back(whole[axis]);
+  }
+  return shape;
+}
+
+std::string npy_type(std::int32_t storage) {
+  if (storage == SPIDER_BF16) return "<V2";
   std::string type("<f");
-  type += std::to_string(element_bytes(kernel));
+  type += std::to_string(bytes_of(storage));
   return type;
 }
 
-Outcome check_npy_header(const NpyHeader& header, const spider_kernel& kernel, const std::int64_t whole[3]) {
-  const std::string wanted = npy_type(kernel);
-  const bool bits = kernel.info.storage == SPIDER_BF16 && (header.type == "<u2" || header.type == "|V2");
+Outcome check_npy_header(const NpyHeader& header, const CutField& field, const std::int64_t whole[3]) {
+  const std::string wanted = npy_type(field.storage);
+  const bool bits = field.storage == SPIDER_BF16 && (header.type == "<u2" || header.type == "|V2");
   if (header.type != wanted && !bits) {
     return {SPIDER_ERROR_UNSUPPORTED,
-            "the .npy file holds " + header.type + ", and " + kernel.info.name + " stores " + wanted};
+            "the .npy file holds " + header.type + ", and " + field.name + " stores " + wanted};
   }
   if (header.fortran_order)
     return refuse("the .npy file is in Fortran's order; write it with numpy.ascontiguousarray");
+  const std::vector<std::int64_t> all = shape_of(field, whole);
   std::vector<std::int64_t> shape = header.shape;
-  while (shape.size() > 3 && shape.front() == 1) shape.erase(shape.begin());
-  while (shape.size() < 3) shape.insert(shape.begin(), 1);
-  if (shape.size() == 3 && std::equal(shape.begin(), shape.end(), whole)) return {};
-  std::vector<std::int64_t> all(whole + (3 - kernel.info.dimensions), whole + 3);
+  while (shape.size() > all.size() && shape.front() == 1) shape.erase(shape.begin());
+  std::vector<std::int64_t> without = all;
+  while (without.size() > shape.size() && without.front() == 1) without.erase(without.begin());
+  if (shape == without) return {};
   return refuse("the .npy file has shape " + in_words(header.shape) + ", and the whole is " + in_words(all));
 }
 

@@ -26,11 +26,14 @@ struct NpyHeader {
 /// Reads the header of a file that begins with `preamble`; the reason if it cannot.
 [[nodiscard]] Outcome read_npy_header(std::string_view preamble, NpyHeader& header);
 
-/// Whether the array is what a grid with this kernel holds; the reason if it is not.
-[[nodiscard]] Outcome check_npy_header(const NpyHeader& header, const spider_kernel& kernel,
+/// The extents of the axes that a field has, of those of the whole.
+[[nodiscard]] std::vector<std::int64_t> shape_of(const CutField& field, const std::int64_t whole[3]);
+
+/// Whether the array is such a field of the whole; the reason if it is not.
+[[nodiscard]] Outcome check_npy_header(const NpyHeader& header, const CutField& field,
                                        const std::int64_t whole[3]);
 
-/// What the kernel's storage is called.
-[[nodiscard]] std::string npy_type(const spider_kernel& kernel);
+/// What a storage, SPIDER_F16 and so on, is called.
+[[nodiscard]] std::string npy_type(std::int32_t storage);
 
 }  // namespace spider::distributed

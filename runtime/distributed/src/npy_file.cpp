@@ -81,11 +81,20 @@ Outcome check_arguments(const spider_grid& grid, const char* path, const spider_
   if (path == nullptr) return {SPIDER_ERROR_NULL, "the path is null"};
   if (grid.layout.part.whole[2] > std::numeric_limits<int>::max())
     return {SPIDER_ERROR_UNSUPPORTED, "files of rows with more than 2^31 - 1 cells"};
+  if (Outcome has = check_has_field(grid); has.status != SPIDER_OK) return has;
   return check_part_field(grid, field, "the field");
 }
 
 int count_rows(const spider_grid_layout& layout) {
   return static_cast<int>(layout.extent[0] * layout.extent[1]);
+}
+
+/// Of ranks that have the same cells, is this the one that writes them?
+bool is_writer(const spider_grid& grid) {
+  for (int axis = 0; axis < 3; ++axis) {
+    if (!grid.cut.axes[axis] && grid.layout.place[axis] > 0) return false;
+  }
+  return true;
 }
 
 /// Rank 0 reads the header; all learn where the cells begin.
@@ -111,7 +120,7 @@ Outcome find_cells(const spider_grid& grid, const File& file, const std::string&
       known = {SPIDER_ERROR_UNSUPPORTED, path + " is no .npy file, or its header is longer than 65536 bytes"};
     if (known.status == SPIDER_OK)
       known = read_npy_header(text.substr(0, static_cast<std::size_t>(begin)), header);
-    if (known.status == SPIDER_OK) known = check_npy_header(header, *grid.kernel, grid.layout.part.whole);
+    if (known.status == SPIDER_OK) known = check_npy_header(header, grid.cut, grid.layout.part.whole);
     const std::int64_t* const whole = grid.layout.part.whole;
     const MPI_Offset wanted = begin + whole[0] * whole[1] * whole[2] * grid.element_bytes;
     if (known.status == SPIDER_OK && size < wanted) {
@@ -119,14 +128,14 @@ Outcome find_cells(const spider_grid& grid, const File& file, const std::string&
                                         " bytes, and its header asks for " + std::to_string(wanted)};
     }
   }
-  if (known = agree(grid.communicator.get(), known); known.status != SPIDER_OK) return known;
-  return of_mpi(MPI_Bcast(&begin, 1, MPI_INT64_T, 0, grid.communicator.get()), "telling where cells begin");
+  if (known = agree(grid.communicator->get(), known); known.status != SPIDER_OK) return known;
+  return of_mpi(MPI_Bcast(&begin, 1, MPI_INT64_T, 0, grid.communicator->get()), "telling where cells begin");
 }
 
 }  // namespace
 
 Outcome read_npy(const spider_grid& grid, const char* path, const spider_field* field) {
-  MPI_Comm communicator = grid.communicator.get();
+  MPI_Comm communicator = grid.communicator->get();
   Outcome fit = agree(communicator, check_arguments(grid, path, field));
   if (fit.status != SPIDER_OK) return fit;
   File file;
@@ -155,7 +164,7 @@ Outcome read_npy(const spider_grid& grid, const char* path, const spider_field* 
 }
 
 Outcome write_npy(const spider_grid& grid, const spider_field* field, const char* path) {
-  MPI_Comm communicator = grid.communicator.get();
+  MPI_Comm communicator = grid.communicator->get();
   std::vector<std::byte> part;
   Outcome fit = check_arguments(grid, path, field);
   if (fit.status == SPIDER_OK) {
@@ -166,9 +175,7 @@ Outcome write_npy(const spider_grid& grid, const spider_field* field, const char
   }
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
   const std::int64_t* const whole = grid.layout.part.whole;
-  const std::string header =
-      make_npy_header(npy_type(*grid.kernel),
-                      std::vector<std::int64_t>(whole + (3 - grid.kernel->info.dimensions), whole + 3));
+  const std::string header = make_npy_header(npy_type(grid.cut.storage), shape_of(grid.cut, whole));
   const std::string unfinished = std::string(path) + ".part";
   File file;
   fit = file.open(communicator, unfinished, MPI_MODE_CREATE | MPI_MODE_WRONLY);
@@ -188,8 +195,8 @@ Outcome write_npy(const spider_grid& grid, const spider_field* field, const char
       of_mpi(MPI_File_set_view(file.get(), begin, types.cell.type, types.part.type, "native", MPI_INFO_NULL),
              "finding the part in the file");
   if (fit.status == SPIDER_OK) {
-    fit = of_mpi(MPI_File_write_all(file.get(), part.data(), count_rows(grid.layout), types.row.type,
-                                    MPI_STATUS_IGNORE),
+    fit = of_mpi(MPI_File_write_all(file.get(), part.data(), is_writer(grid) ? count_rows(grid.layout) : 0,
+                                    types.row.type, MPI_STATUS_IGNORE),
                  "writing the part");
   }
   Outcome closed = file.close();

@@ -10,6 +10,19 @@
 
 namespace spider::distributed {
 
+/// A field whose halo is to be filled, by messages that live until the next exchange.
+struct Exchange {
+  spider_field field;
+  const Messages* messages;
+  std::int64_t element_bytes;
+};
+
+/// The fields of one exchange, the same on all ranks, in the same order.
+using Exchanges = std::vector<Exchange>;
+
+/// Are there cells to send or to receive?
+[[nodiscard]] bool has_messages(const Exchanges& exchanges);
+
 /// One exchange at a time: begin, then complete, in the order of the caller's stream.
 class Transport {
  public:
@@ -21,12 +34,10 @@ class Transport {
   /// Takes the cells that others need when the stream's work so far is done; or, where `after_rims`, as soon
   /// as the rim stream's is, which wrote all of them: then before the stream's work ends, at whose end the
   /// device has room for NCCL. Work that follows on the rim stream comes after the stream's work, too.
-  /// `messages` are those that the transport was made for, or as many with fewer cells; they live until the
-  /// next exchange.
-  [[nodiscard]] virtual Outcome begin(const spider_field& field, const Messages& messages, void* stream,
-                                      bool after_rims) = 0;
-  /// Fills the halo. Work that reads it is for rim_stream.
-  [[nodiscard]] virtual Outcome complete(const spider_field& field) = 0;
+  /// The messages are those that the transport was made for, or as many with fewer cells.
+  [[nodiscard]] virtual Outcome begin(const Exchanges& exchanges, void* stream, bool after_rims) = 0;
+  /// Fills the halos. Work that reads them is for rim_stream.
+  [[nodiscard]] virtual Outcome complete() = 0;
   [[nodiscard]] virtual void* rim_stream(void* stream) = 0;
   /// Lets the stream wait for the rim stream.
   [[nodiscard]] virtual Outcome join(void* stream) = 0;
@@ -42,12 +53,19 @@ struct TransportOutcome {
   std::unique_ptr<Transport> transport;
 };
 
-/// For these messages, which live until the first exchange, and others of no more cells.
-[[nodiscard]] TransportOutcome make_mpi_transport(MPI_Comm communicator, const Messages& messages,
-                                                  std::int64_t element_bytes);
+/// For exchanges of no more cells than all of these together, whose messages live until the first one. Their
+/// fields do not count.
+[[nodiscard]] TransportOutcome make_mpi_transport(MPI_Comm communicator, const Exchanges& largest);
 /// For the current device; collective.
-[[nodiscard]] TransportOutcome make_nccl_transport(MPI_Comm communicator, const Messages& messages,
-                                                   std::int64_t element_bytes);
+[[nodiscard]] TransportOutcome make_nccl_transport(MPI_Comm communicator, const Exchanges& largest);
+
+/// Bytes of buffers for what is sent, and received, in an exchange.
+struct BufferBytes {
+  std::int64_t sent = 0;
+  std::int64_t received = 0;
+};
+/// Those of the first `count` fields; where the buffers of the next one begin.
+[[nodiscard]] BufferBytes buffer_bytes(const Exchanges& exchanges, std::size_t count);
 
 /// The current device, for ranks to find that they share one: its UUID, and its name for people.
 struct DeviceOutcome {

@@ -1,4 +1,5 @@
 /// Halos of fields in host memory.
+#include <array>
 #include <cstddef>
 #include <cstring>
 #include <vector>
@@ -27,55 +28,50 @@ void for_each_row(const spider_field& field, const Box& box, std::int64_t elemen
   }
 }
 
+constexpr int most_directions = 27;  // tags of a field's messages
+
 class MpiTransport final : public Transport {
  public:
-  MpiTransport(MPI_Comm communicator, const Messages& messages, std::int64_t element_bytes)
-      : communicator_(communicator),
-        element_bytes_(element_bytes),
-        sent_(static_cast<std::size_t>(messages.send_cells * element_bytes)),
-        received_(static_cast<std::size_t>(messages.receive_cells * element_bytes)) {
-    requests_.reserve(2 * messages.all.size());
-    MPI_Type_contiguous(static_cast<int>(element_bytes), MPI_BYTE, &cell_);
-    MPI_Type_commit(&cell_);
+  MpiTransport(MPI_Comm communicator, const Exchanges& largest) : communicator_(communicator) {
+    const BufferBytes bytes = buffer_bytes(largest, largest.size());
+    sent_.resize(static_cast<std::size_t>(bytes.sent));
+    received_.resize(static_cast<std::size_t>(bytes.received));
+    for (std::size_t i = 0; i < cells_.size(); ++i) {
+      MPI_Type_contiguous(2 << i, MPI_BYTE, &cells_[i]);
+      MPI_Type_commit(&cells_[i]);
+    }
   }
   MpiTransport(const MpiTransport&) = delete;
   MpiTransport& operator=(const MpiTransport&) = delete;
-  ~MpiTransport() override { MPI_Type_free(&cell_); }
+  ~MpiTransport() override {
+    for (MPI_Datatype& cell : cells_) MPI_Type_free(&cell);
+  }
 
-  Outcome begin(const spider_field& field, const Messages& messages, void* /*stream*/,
-                bool /*after_rims*/) override {
-    messages_ = &messages;
+  Outcome begin(const Exchanges& exchanges, void* /*stream*/, bool /*after_rims*/) override {
+    exchanges_ = exchanges;
     requests_.clear();
-    for (const Message& message : messages.all) {
-      if (!message.receives) continue;
-      const int posted = MPI_Irecv(received_.data() + message.receive_at * element_bytes_,
-                                   static_cast<int>(count_cells(message.receive)), cell_, message.from,
-                                   message.tag, communicator_, &requests_.emplace_back());
-      if (posted != MPI_SUCCESS) return of_mpi(posted, "receiving a halo");
+    for (std::size_t i = 0; i < exchanges.size(); ++i) {
+      if (Outcome posted = receive(i); posted.status != SPIDER_OK) return posted;
     }
-    for (const Message& message : messages.all) {
-      if (!message.sends) continue;
-      std::byte* const buffer = sent_.data() + message.send_at * element_bytes_;
-      for_each_row(field, message.send, element_bytes_,
-                   [&](const std::byte* row, std::int64_t at, std::size_t bytes) {
-                     std::memcpy(buffer + at, row, bytes);
-                   });
-      const int posted = MPI_Isend(buffer, static_cast<int>(count_cells(message.send)), cell_, message.to,
-                                   message.tag, communicator_, &requests_.emplace_back());
-      if (posted != MPI_SUCCESS) return of_mpi(posted, "sending a halo");
+    for (std::size_t i = 0; i < exchanges.size(); ++i) {
+      if (Outcome posted = send(i); posted.status != SPIDER_OK) return posted;
     }
     return {};
   }
 
-  Outcome complete(const spider_field& field) override {
+  Outcome complete() override {
     const int done = MPI_Waitall(static_cast<int>(requests_.size()), requests_.data(), MPI_STATUSES_IGNORE);
     if (done != MPI_SUCCESS) return of_mpi(done, "waiting for halos");
-    for (const Message& message : messages_->all) {
-      if (!message.receives) continue;
-      const std::byte* const buffer = received_.data() + message.receive_at * element_bytes_;
-      for_each_row(
-          field, message.receive, element_bytes_,
-          [&](std::byte* row, std::int64_t at, std::size_t bytes) { std::memcpy(row, buffer + at, bytes); });
+    for (std::size_t i = 0; i < exchanges_.size(); ++i) {
+      const Exchange& exchange = exchanges_[i];
+      for (const Message& message : exchange.messages->all) {
+        if (!message.receives) continue;
+        const std::byte* const buffer = received_at(i, message);
+        for_each_row(exchange.field, message.receive, exchange.element_bytes,
+                     [&](std::byte* row, std::int64_t at, std::size_t bytes) {
+                       std::memcpy(row, buffer + at, bytes);
+                     });
+      }
     }
     return {};
   }
@@ -86,10 +82,52 @@ class MpiTransport final : public Transport {
   Outcome state() override { return {}; }
 
  private:
+  /// Of the element size of a field.
+  [[nodiscard]] MPI_Datatype cell_of(const Exchange& exchange) const {
+    return cells_[exchange.element_bytes == 2 ? 0 : exchange.element_bytes == 4 ? 1 : 2];
+  }
+
+  [[nodiscard]] std::byte* received_at(std::size_t i, const Message& message) {
+    return received_.data() + buffer_bytes(exchanges_, i).received +
+           message.receive_at * exchanges_[i].element_bytes;
+  }
+
+  Outcome receive(std::size_t i) {
+    const Exchange& exchange = exchanges_[i];
+    for (const Message& message : exchange.messages->all) {
+      if (!message.receives) continue;
+      const int posted = MPI_Irecv(received_at(i, message), static_cast<int>(count_cells(message.receive)),
+                                   cell_of(exchange), message.from, tag_of(i, message), communicator_,
+                                   &requests_.emplace_back());
+      if (posted != MPI_SUCCESS) return of_mpi(posted, "receiving a halo");
+    }
+    return {};
+  }
+
+  Outcome send(std::size_t i) {
+    const Exchange& exchange = exchanges_[i];
+    for (const Message& message : exchange.messages->all) {
+      if (!message.sends) continue;
+      std::byte* const buffer =
+          sent_.data() + buffer_bytes(exchanges_, i).sent + message.send_at * exchange.element_bytes;
+      for_each_row(exchange.field, message.send, exchange.element_bytes,
+                   [&](const std::byte* row, std::int64_t at, std::size_t bytes) {
+                     std::memcpy(buffer + at, row, bytes);
+                   });
+      const int posted = MPI_Isend(buffer, static_cast<int>(count_cells(message.send)), cell_of(exchange),
+                                   message.to, tag_of(i, message), communicator_, &requests_.emplace_back());
+      if (posted != MPI_SUCCESS) return of_mpi(posted, "sending a halo");
+    }
+    return {};
+  }
+
+  static int tag_of(std::size_t i, const Message& message) {
+    return static_cast<int>(i) * most_directions + message.tag;
+  }
+
   MPI_Comm communicator_;
-  const Messages* messages_ = nullptr;  ///< of the exchange that is under way
-  std::int64_t element_bytes_;
-  MPI_Datatype cell_ = MPI_DATATYPE_NULL;
+  Exchanges exchanges_;  ///< under way
+  std::array<MPI_Datatype, 3> cells_{};
   std::vector<std::byte> sent_;
   std::vector<std::byte> received_;
   std::vector<MPI_Request> requests_;
@@ -97,9 +135,8 @@ class MpiTransport final : public Transport {
 
 }  // namespace
 
-TransportOutcome make_mpi_transport(MPI_Comm communicator, const Messages& messages,
-                                    std::int64_t element_bytes) {
-  return {{}, std::make_unique<MpiTransport>(communicator, messages, element_bytes)};
+TransportOutcome make_mpi_transport(MPI_Comm communicator, const Exchanges& largest) {
+  return {{}, std::make_unique<MpiTransport>(communicator, largest)};
 }
 
 }  // namespace spider::distributed

@@ -93,8 +93,7 @@ cudaStream_t to_stream(void* stream) {
 
 class NcclTransport final : public Transport {
  public:
-  NcclTransport(const Messages& messages, std::int64_t element_bytes)
-      : messages_(&messages), element_bytes_(element_bytes) {}
+  explicit NcclTransport(const Exchanges& largest) : exchanges_(largest) {}
   NcclTransport(const NcclTransport&) = delete;
   NcclTransport& operator=(const NcclTransport&) = delete;
 
@@ -130,37 +129,37 @@ class NcclTransport final : public Transport {
     if (made.status == SPIDER_OK)
       made = of_nccl(ncclCommInitRank(&communicator_, ranks, id, rank), "making the communicator");
     if (made = agree(communicator, made); made.status != SPIDER_OK) return made;
-    made = send_all(nullptr);
+    made = send_all(false);
     if (made.status == SPIDER_OK) made = of_cuda(cudaStreamSynchronize(stream_), "the first messages");
     return made;
   }
 
-  Outcome begin(const spider_field& field, const Messages& messages, void* stream, bool after_rims) override {
-    messages_ = &messages;
-    if (messages_->all.empty()) return {};
+  Outcome begin(const Exchanges& exchanges, void* stream, bool after_rims) override {
+    exchanges_ = exchanges;
+    if (!has_messages(exchanges_)) return {};
     const auto wait = [](cudaStream_t waiting, cudaEvent_t event) {
       return of_cuda(cudaStreamWaitEvent(waiting, event, 0), "waiting for an event");
     };
     Outcome outcome = of_cuda(cudaEventRecord(ready_, to_stream(stream)), "recording an event");
     if (outcome.status == SPIDER_OK && !after_rims) outcome = wait(stream_, ready_);
-    if (outcome.status == SPIDER_OK) outcome = copy<true>(field);
+    if (outcome.status == SPIDER_OK) outcome = copy_all<true>();
     if (outcome.status == SPIDER_OK)
       outcome = of_cuda(cudaEventRecord(packed_, stream_), "recording an event");
-    const Outcome sent = send_all(&field);  // also where packing failed: the others wait for it
+    const Outcome sent = send_all(true);  // also where packing failed: the others wait for it
     if (outcome.status == SPIDER_OK) outcome = sent;
-    if (outcome.status == SPIDER_OK) outcome = copy<false>(field);
+    if (outcome.status == SPIDER_OK) outcome = copy_all<false>();
     if (outcome.status == SPIDER_OK && after_rims) outcome = wait(stream_, ready_);
     // A sweep of the interior that is there first takes all places on the device until it is done.
     if (outcome.status == SPIDER_OK) outcome = wait(to_stream(stream), packed_);
     return outcome;
   }
 
-  Outcome complete(const spider_field& /*field*/) override { return {}; }
+  Outcome complete() override { return {}; }
 
-  void* rim_stream(void* stream) override { return messages_->all.empty() ? stream : stream_; }
+  void* rim_stream(void* stream) override { return has_messages(exchanges_) ? stream_ : stream; }
 
   Outcome join(void* stream) override {
-    if (messages_->all.empty()) return {};
+    if (!has_messages(exchanges_)) return {};
     Outcome outcome = of_cuda(cudaEventRecord(done_, stream_), "recording an event");
     if (outcome.status == SPIDER_OK)
       outcome = of_cuda(cudaStreamWaitEvent(to_stream(stream), done_, 0), "waiting for an event");
@@ -206,30 +205,45 @@ class NcclTransport final : public Transport {
       if (outcome.status == SPIDER_OK)
         outcome = of_cuda(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "making an event");
     }
-    const auto allocate = [&](void** memory, std::int64_t cells) {
-      if (outcome.status != SPIDER_OK || cells == 0) return;
-      outcome = of_cuda(cudaMalloc(memory, static_cast<std::size_t>(cells * element_bytes_)),
-                        "allocating buffers of halos");
+    const auto allocate = [&](void** memory, std::int64_t bytes) {
+      if (outcome.status != SPIDER_OK || bytes == 0) return;
+      outcome =
+          of_cuda(cudaMalloc(memory, static_cast<std::size_t>(bytes)), "allocating buffers of halos");
     };
-    allocate(&sent_, messages_->send_cells);
-    allocate(&received_, messages_->receive_cells);
+    const BufferBytes bytes = buffer_bytes(exchanges_, exchanges_.size());
+    allocate(&sent_, bytes.sent);
+    allocate(&received_, bytes.received);
     return outcome;
   }
 
   template <bool packs>
-  Outcome copy(const spider_field& field) {
-    if (element_bytes_ == 2) return copy_cells<unsigned short, packs>(field);
-    if (element_bytes_ == 4) return copy_cells<unsigned, packs>(field);
-    return copy_cells<unsigned long long, packs>(field);
+  Outcome copy_all() {
+    Outcome outcome;
+    for (std::size_t i = 0; i < exchanges_.size() && outcome.status == SPIDER_OK; ++i) {
+      const std::int64_t bytes = exchanges_[i].element_bytes;
+      outcome = bytes == 2   ? copy_cells<unsigned short, packs>(i)
+                : bytes == 4 ? copy_cells<unsigned, packs>(i)
+                             : copy_cells<unsigned long long, packs>(i);
+    }
+    return outcome;
+  }
+
+  /// Where the messages of a field begin in the buffers.
+  [[nodiscard]] void* sent_from(std::size_t i) const {
+    return static_cast<char*>(sent_) + buffer_bytes(exchanges_, i).sent;
+  }
+  [[nodiscard]] void* received_from(std::size_t i) const {
+    return static_cast<char*>(received_) + buffer_bytes(exchanges_, i).received;
   }
 
   template <class Cell, bool packs>
-  Outcome copy_cells(const spider_field& field) {
+  Outcome copy_cells(std::size_t i) {
     constexpr std::int64_t most_blocks = 1024;
+    const spider_field& field = exchanges_[i].field;
     PackedBoxes boxes{};
     unsigned count = 0;
     std::int64_t most = 0;
-    for (const Message& message : messages_->all) {
+    for (const Message& message : exchanges_[i].messages->all) {
       const Box& box = packs ? message.send : message.receive;
       if (!(packs ? message.sends : message.receives) || lies_together(field, box)) continue;
       PackedBox& packed = boxes.box[count++];
@@ -246,46 +260,59 @@ class NcclTransport final : public Transport {
     auto* data = static_cast<Cell*>(field.data);
     long long plane = field.stride[0];
     long long row = field.stride[1];
-    auto* buffer = static_cast<Cell*>(packs ? sent_ : received_);
+    auto* buffer = static_cast<Cell*>(packs ? sent_from(i) : received_from(i));
     void* arguments[] = {&data, &plane, &row, &buffer, &boxes};
     return of_cuda(cudaLaunchKernel(reinterpret_cast<const void*>(&copy_boxes<Cell, packs>),
                                     dim3(blocks, count), dim3(threads_per_block), arguments, 0, stream_),
                    packs ? "packing halos" : "unpacking halos");
   }
 
-  /// Where a message begins: in the field, or in the buffer. Without a field all are in buffers.
-  [[nodiscard]] void* start_of(const spider_field* field, const Box& box, void* buffer,
-                               std::int64_t at) const {
-    if (field == nullptr || !lies_together(*field, box))
-      return static_cast<char*>(buffer) + at * element_bytes_;
-    return static_cast<char*>(field->data) +
-           (box.offset[0] * field->stride[0] + box.offset[1] * field->stride[1] + box.offset[2]) *
-               element_bytes_;
+  /// Where a message begins: in the field, or in the buffer of its messages.
+  [[nodiscard]] static void* start_of(const Exchange& exchange, bool from_fields, const Box& box,
+                                      void* buffer, std::int64_t at) {
+    const spider_field& field = exchange.field;
+    if (!from_fields || !lies_together(field, box))
+      return static_cast<char*>(buffer) + at * exchange.element_bytes;
+    return static_cast<char*>(field.data) +
+           (box.offset[0] * field.stride[0] + box.offset[1] * field.stride[1] + box.offset[2]) *
+               exchange.element_bytes;
   }
 
-  /// Both ends of two ranks take their messages in the order of the directions in which they are sent.
-  Outcome send_all(const spider_field* field) {
-    Outcome outcome = of_nccl(ncclGroupStart(), "beginning an exchange");
-    for (const Message& message : messages_->all) {
-      if (message.sends && outcome.status == SPIDER_OK) {
-        outcome = of_nccl(ncclSend(start_of(field, message.send, sent_, message.send_at),
-                                   static_cast<std::size_t>(count_cells(message.send) * element_bytes_),
-                                   ncclInt8, message.to, communicator_, stream_),
-                          "sending a halo");
+  Outcome send_field(std::size_t i, bool from_fields) {
+    const Exchange& exchange = exchanges_[i];
+    const std::int64_t bytes = exchange.element_bytes;
+    for (const Message& message : exchange.messages->all) {
+      if (message.sends) {
+        Outcome sent =
+            of_nccl(ncclSend(start_of(exchange, from_fields, message.send, sent_from(i), message.send_at),
+                             static_cast<std::size_t>(count_cells(message.send) * bytes), ncclInt8,
+                             message.to, communicator_, stream_),
+                    "sending a halo");
+        if (sent.status != SPIDER_OK) return sent;
       }
-      if (message.receives && outcome.status == SPIDER_OK) {
-        outcome = of_nccl(ncclRecv(start_of(field, message.receive, received_, message.receive_at),
-                                   static_cast<std::size_t>(count_cells(message.receive) * element_bytes_),
-                                   ncclInt8, message.from, communicator_, stream_),
-                          "receiving a halo");
+      if (message.receives) {
+        Outcome received = of_nccl(
+            ncclRecv(start_of(exchange, from_fields, message.receive, received_from(i), message.receive_at),
+                     static_cast<std::size_t>(count_cells(message.receive) * bytes), ncclInt8, message.from,
+                     communicator_, stream_),
+            "receiving a halo");
+        if (received.status != SPIDER_OK) return received;
       }
     }
+    return {};
+  }
+
+  /// Both ends of two ranks take their messages field after field, in the order of the directions in which
+  /// they are sent. Without `from_fields` all are in buffers.
+  Outcome send_all(bool from_fields) {
+    Outcome outcome = of_nccl(ncclGroupStart(), "beginning an exchange");
+    for (std::size_t i = 0; i < exchanges_.size() && outcome.status == SPIDER_OK; ++i)
+      outcome = send_field(i, from_fields);
     const Outcome ended = of_nccl(ncclGroupEnd(), "an exchange");
     return outcome.status == SPIDER_OK ? ended : outcome;
   }
 
-  const Messages* messages_;  ///< of the last exchange; at first the largest
-  std::int64_t element_bytes_;
+  Exchanges exchanges_;  ///< the last one; at first the largest
   ncclComm_t communicator_ = nullptr;
   bool failed_ = false;
   cudaStream_t stream_ = nullptr;
@@ -307,9 +334,8 @@ Outcome identify(int device, DeviceId& id) {
 
 }  // namespace
 
-TransportOutcome make_nccl_transport(MPI_Comm communicator, const Messages& messages,
-                                     std::int64_t element_bytes) {
-  auto transport = std::make_unique<NcclTransport>(messages, element_bytes);
+TransportOutcome make_nccl_transport(MPI_Comm communicator, const Exchanges& largest) {
+  auto transport = std::make_unique<NcclTransport>(largest);
   Outcome opened = transport->open(communicator);
   return {opened, std::move(transport)};
 }

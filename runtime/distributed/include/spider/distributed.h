@@ -38,11 +38,13 @@ typedef struct spider_grid_layout {
   int64_t high[3];     /**< and behind it */
 } spider_grid_layout;
 
-/** Cuts `whole` over the ranks of `communicator`, which is duplicated. A Cartesian communicator is used as it
+/** Cuts `whole` over the ranks of `communicator`, which is duplicated. Of a system `whole` is that of fields
+ * with all axes. A Cartesian communicator is used as it
  * is: its dimensions are z, y, x, or the first of them; otherwise MPI_Dims_create divides the ranks.
  * `periodic` says for z, y, x what the caller expects of the kernel's rules; NULL expects nothing. Ranks that
  * differ in kernel or extents, a Cartesian communicator or `periodic` that contradict the kernel's rules, and
- * parts narrower than the halo are refused. With the CUDA back end the current device is this rank's, each
+ * parts narrower than the halo are refused, and cuts of an axis along which some fields of a system are
+ * periodic and others not; MPI_Dims_create gives such an axis one rank. With the CUDA back end the current device is this rank's, each
  * rank has one of its own, and the kernel is loaded. */
 SPIDER_PUBLIC spider_status spider_grid_create(MPI_Comm communicator, const spider_kernel* kernel,
                                                const int64_t whole[3], const int32_t periodic[3],
@@ -54,7 +56,14 @@ SPIDER_PUBLIC spider_status spider_grid_create_f(MPI_Fint communicator, const sp
 /** Before MPI_Finalize, and after the work on streams is done; NULL is ignored. */
 SPIDER_PUBLIC spider_status spider_grid_free(spider_grid* grid);
 
-/** Valid as long as the grid; NULL where that is. Not collective. */
+/** The grid of one field of a system of equations, by its place in spider_kernel_info.field_names: it tells
+ * that field's halo, and exchanges, scatters, gathers, reads and writes fields of its storage and axes; along
+ * axes on which the field has no cells all ranks have all of it. NULL where there is no such field. It belongs
+ * to `grid`, and is freed with it. Not collective. */
+SPIDER_PUBLIC spider_grid* spider_grid_of_field(const spider_grid* grid, int32_t field);
+
+/** Valid as long as the grid; NULL where that is. Of a system the halo is the most that one of its fields
+ * keeps. Not collective. */
 SPIDER_PUBLIC const spider_grid_layout* spider_grid_info(const spider_grid* grid);
 
 /** Fills the halo of `field`, corners included, from the other ranks, in the order of `stream`. Cells beyond
@@ -73,7 +82,12 @@ SPIDER_PUBLIC spider_status spider_grid_iterate(spider_grid* grid, const spider_
  * out_previous two pairs of them, of which a sweep of several steps fills the halos of both; further ones
  * need none, and are not exchanged. But where a sweep of the kernel has several steps, further fields have
  * that halo, too, which is filled once in each call; on more than one rank they are then of the kernel's
- * storage, else SPIDER_ERROR_UNSUPPORTED. */
+ * storage, else SPIDER_ERROR_UNSUPPORTED.
+ *
+ * Of a system: before a launch the halos are filled of the fields that it reads around its points and that
+ * were written since, or are read for the first time in this call. All fields and outputs keep the halo of
+ * their field's grid (spider_grid_of_field), which sweeps need not fill. `*result` is NULL; where the results
+ * are behind so many steps is as of spider_run_steps. */
 SPIDER_PUBLIC spider_status spider_grid_run(spider_grid* grid, const spider_sweep* sweep, int64_t steps,
                                             const spider_field** result);
 

@@ -1,0 +1,314 @@
+/// Random systems of equations on 1 to 8 ranks against one: the bits of the whole. Runs under mpiexec; kernels
+/// come from a shared library.
+///
+///     mpiexec -n 8 distributed_systems names.txt --seed 1 --cases 200
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "random_cases.h"
+
+namespace {
+
+using namespace random_cases;
+
+struct Case {
+  std::string name;
+  Extents whole;
+  std::array<int, 3> parts;
+  bool cartesian;
+  std::int64_t steps;
+  std::int64_t calls;  ///< that take the steps
+  std::int64_t extra;  ///< columns that rows are longer; below 0 so many that rows are aligned
+  std::uint64_t seed;
+};
+
+/// Drawn alike on all ranks.
+Case draw_case(const Kernels& kernels, int ranks, Random& random) {
+  Case drawn{};
+  drawn.name = kernels.names[static_cast<std::size_t>(
+      draw(random, 0, static_cast<std::int64_t>(kernels.names.size()) - 1))];
+  const spider_kernel_info& info = *spider_info(Kernels::find(drawn.name));
+  const std::array<Extents, 3> largest{Extents{1, 1, 900}, Extents{1, 90, 160}, Extents{30, 36, 60}};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const std::int64_t most = largest[static_cast<std::size_t>(info.dimensions - 1)][axis];
+    drawn.whole[axis] = most == 1 ? 1 : draw(random, (most + 3) / 4, most);
+  }
+  drawn.parts = {1, 1, 1};
+  for (int left = ranks, factor = 2; left > 1;) {
+    while (left % factor != 0) ++factor;
+    drawn.parts[static_cast<std::size_t>(draw(random, 3 - info.dimensions, 2))] *= factor;
+    left /= factor;
+  }
+  drawn.cartesian = draw(random, 0, 3) > 0;
+  drawn.steps = draw(random, 1, 4);
+  drawn.calls = draw(random, 1, 2);
+  drawn.extra = draw(random, -2, 1) * 5;
+  drawn.seed = random();
+  return drawn;
+}
+
+/// The extents of a field of a system.
+Extents extent_of(const spider_kernel_info& info, std::int32_t field, const Extents& whole) {
+  Extents extent = whole;
+  for (int axis = 0; axis < 3; ++axis) {
+    if ((info.field_axes[field] >> axis & 1) == 0) extent[static_cast<std::size_t>(axis)] = 1;
+  }
+  return extent;
+}
+
+/// Fields and outputs of a system.
+class State {
+ public:
+  explicit State(const spider_kernel_info& info) {
+    for (std::int32_t i = 0; i < info.scalar_count; ++i) scalars_.push_back(0.25 + 0.25 * i);
+    uses_.assign(info.field_uses, info.field_uses + info.field_count);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  /// A field, and an output where it needs one, with numbers in the cells that `is_given` names.
+  template <class IsGiven>
+  void add(const spider_kernel_info& info, const Case& drawn, const Extents& origin, const Extents& extent,
+           const Extents& low, const Extents& high, const IsGiven& is_given) {
+    const std::size_t i = fields_.size();
+    const std::int32_t storage = info.field_storages[i];
+    for (auto* buffers : {&fields_, &outputs_}) {
+      auto& made = buffers->emplace_back();
+      if (buffers == &outputs_ && (uses_[i] & SPIDER_FIELD_TWO_BUFFERS) == 0) continue;
+      made = std::make_unique<Field>(extent, low, high, bytes_of(storage), drawn.extra);
+      made->fill(origin, drawn.seed + i, storage, is_given);
+    }
+  }
+
+  /// Steps that begin where fields are, and end there.
+  template <class Take>
+  bool step(std::int64_t steps, void* stream, const Take& take) {
+    std::vector<const spider_field*> views;
+    for (const auto* buffers : {&fields_, &outputs_}) {
+      for (const auto& field : *buffers) views.push_back(field == nullptr ? nullptr : &field->view());
+    }
+    spider_sweep sweep{};
+    sweep.size = sizeof sweep;
+    sweep.fields = views.data();
+    sweep.outputs = views.data() + fields_.size();
+    sweep.scalars = scalars_.empty() ? nullptr : scalars_.data();
+    sweep.stream = stream;
+    if (take(sweep) != SPIDER_OK) return false;
+    for (std::size_t i = 0; i < fields_.size() && steps % 2 != 0; ++i) {
+      if ((uses_[i] & SPIDER_FIELD_RESULT_IN_OUTPUT) != 0) std::swap(fields_[i], outputs_[i]);
+    }
+    return true;
+  }
+
+  [[nodiscard]] const Field& field(std::size_t i) const { return *fields_[i]; }
+
+ private:
+  std::vector<std::unique_ptr<Field>> fields_;
+  std::vector<std::unique_ptr<Field>> outputs_;
+  std::vector<double> scalars_;
+  std::vector<std::int32_t> uses_;
+};
+
+/// Numbers of all cells, row after row.
+std::vector<unsigned char> numbers_of(const Case& drawn, const spider_kernel_info& info, std::int32_t field) {
+  const Extents extent = extent_of(info, field, drawn.whole);
+  const auto bytes = static_cast<std::size_t>(bytes_of(info.field_storages[field]));
+  std::vector<unsigned char> cells;
+  for (std::int64_t z = 0; z < extent[0]; ++z) {
+    for (std::int64_t y = 0; y < extent[1]; ++y) {
+      for (std::int64_t x = 0; x < extent[2]; ++x) {
+        const std::uint64_t bits = cell_bits(drawn.seed + static_cast<std::uint64_t>(field), z, y, x,
+                                             info.field_storages[field]);
+        const auto* const first = reinterpret_cast<const unsigned char*>(&bits);
+        cells.insert(cells.end(), first, first + bytes);
+      }
+    }
+  }
+  return cells;
+}
+
+/// The whole of each field after the steps.
+std::vector<std::vector<unsigned char>> step_whole(const Case& drawn, const spider_kernel* kernel) {
+  const spider_kernel_info& info = *spider_info(kernel);
+  State state(info);
+  for (std::int32_t i = 0; i < info.field_count; ++i) {
+    Extents low{};
+    Extents high{};
+    if (spider_halo_of_field(kernel, i, drawn.whole.data(), nullptr, low.data(), high.data()) != SPIDER_OK)
+      std::abort();
+    state.add(info, drawn, {0, 0, 0}, extent_of(info, i, drawn.whole), low, high,
+              [](const Extents&) { return true; });
+  }
+  const std::int64_t steps = drawn.calls * drawn.steps;
+  if (!state.step(steps, nullptr, [&](const spider_sweep& sweep) {
+        return spider_run_steps(kernel, &sweep, steps, nullptr);
+      })) {
+    std::fprintf(stderr, "%s: %s\n", drawn.name.c_str(), spider_last_error());
+    std::abort();
+  }
+  std::vector<std::vector<unsigned char>> cells;
+  for (std::int32_t i = 0; i < info.field_count; ++i) {
+    const Extents extent = extent_of(info, i, drawn.whole);
+    auto& of_field = cells.emplace_back();
+    for (std::int64_t z = 0; z < extent[0]; ++z) {
+      for (std::int64_t y = 0; y < extent[1]; ++y) {
+        const unsigned char* const row = state.field(static_cast<std::size_t>(i)).at(z, y, 0);
+        of_field.insert(of_field.end(), row, row + extent[2] * bytes_of(info.field_storages[i]));
+      }
+    }
+  }
+  return cells;
+}
+
+/// The grid of a case; null where its parts are too narrow, or an axis cannot be cut.
+spider_grid* make_grid(const Case& drawn, const spider_kernel* kernel, MPI_Comm ranks, bool& failed) {
+  const spider_kernel_info& info = *spider_info(kernel);
+  MPI_Comm given = ranks;
+  if (drawn.cartesian) {
+    std::array<int, 3> periods{};
+    spider_grid* alone = nullptr;
+    if (spider_grid_create(MPI_COMM_SELF, kernel, drawn.whole.data(), nullptr, &alone) != SPIDER_OK)
+      std::abort();
+    for (std::size_t axis = 0; axis < 3; ++axis) periods[axis] = spider_grid_info(alone)->periodic[axis];
+    spider_grid_free(alone);
+    const int first = 3 - info.dimensions;
+    MPI_Cart_create(ranks, info.dimensions, drawn.parts.data() + first, periods.data() + first, 0, &given);
+  }
+  spider_grid* grid = nullptr;
+  const spider_status made = spider_grid_create(given, kernel, drawn.whole.data(), nullptr, &grid);
+  if (given != ranks) MPI_Comm_free(&given);
+  failed = made != SPIDER_OK && made != SPIDER_ERROR_EXTENT && made != SPIDER_ERROR_UNSUPPORTED;
+  if (failed) std::fprintf(stderr, "%s: %s\n", drawn.name.c_str(), spider_last_error());
+  return grid;
+}
+
+/// This rank's part of a field. The caller gives the cells beyond the whole's `halo` faces, as far as they
+/// belong to this part.
+void add_part(State& state, const Case& drawn, const spider_kernel_info& info,
+              const spider_grid_layout& layout) {
+  Extents extent{};
+  Extents low{};
+  Extents high{};
+  Extents origin{};
+  std::copy_n(layout.extent, 3, extent.begin());
+  std::copy_n(layout.low, 3, low.begin());
+  std::copy_n(layout.high, 3, high.begin());
+  std::copy_n(layout.part.origin, 3, origin.begin());
+  state.add(info, drawn, origin, extent, low, high, [&](const Extents& cell) {
+    bool beyond = false;
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      const bool at_low = layout.place[axis] == 0 && layout.periodic[axis] == 0;
+      const bool at_high = layout.place[axis] + 1 == layout.parts[axis] && layout.periodic[axis] == 0;
+      if (cell[axis] < origin[axis] && !at_low) return false;
+      if (cell[axis] >= origin[axis] + extent[axis] && !at_high) return false;
+      beyond = beyond || cell[axis] < 0 || cell[axis] >= layout.part.whole[axis];
+    }
+    return beyond;
+  });
+}
+
+/// On all ranks of the communicator.
+Verdict check_case(const Case& drawn, MPI_Comm ranks) {
+  const spider_kernel* const kernel = Kernels::find(drawn.name);
+  const spider_kernel_info& info = *spider_info(kernel);
+  bool failed = false;
+  spider_grid* const grid = make_grid(drawn, kernel, ranks, failed);
+  if (grid == nullptr) return failed ? Verdict::differs : Verdict::refused;
+  int rank = 0;
+  MPI_Comm_rank(ranks, &rank);
+  const std::vector<std::vector<unsigned char>> wanted =
+      rank == 0 ? step_whole(drawn, kernel) : std::vector<std::vector<unsigned char>>{};
+  State state(info);
+  bool good = true;
+  for (std::int32_t i = 0; i < info.field_count; ++i) {
+    spider_grid* const own = spider_grid_of_field(grid, i);
+    add_part(state, drawn, info, *spider_grid_info(own));
+    const std::vector<unsigned char> whole = numbers_of(drawn, info, i);
+    const spider_field& view = state.field(static_cast<std::size_t>(i)).view();
+    good = spider_grid_scatter(own, rank == 0 ? whole.data() : nullptr, 0, &view) == SPIDER_OK && good;
+  }
+  for (std::int64_t call = 0; call < drawn.calls; ++call) {
+    good = state.step(drawn.steps, nullptr,
+                      [&](const spider_sweep& sweep) {
+                        return spider_grid_run(grid, &sweep, drawn.steps, nullptr);
+                      }) &&
+           good;
+  }
+  if (!good) std::fprintf(stderr, "rank %d: %s\n", rank, spider_last_error());
+  int same = good ? 1 : 0;
+  for (std::int32_t i = 0; i < info.field_count; ++i) {
+    std::vector<unsigned char> whole = numbers_of(drawn, info, i);
+    const spider_field& view = state.field(static_cast<std::size_t>(i)).view();
+    if (spider_grid_gather(spider_grid_of_field(grid, i), &view, 0, whole.data()) != SPIDER_OK) same = 0;
+    if (rank != 0 || whole == wanted[static_cast<std::size_t>(i)]) continue;
+    same = 0;
+    const std::size_t at = static_cast<std::size_t>(
+        std::mismatch(whole.begin(), whole.end(), wanted[static_cast<std::size_t>(i)].begin()).first -
+        whole.begin());
+    const Extents extent = extent_of(info, i, drawn.whole);
+    const auto cell = static_cast<std::int64_t>(at) / bytes_of(info.field_storages[i]);
+    std::fprintf(stderr, "%s: the first cell is z %lld y %lld x %lld\n", info.field_names[i],
+                 static_cast<long long>(cell / extent[2] / extent[1]),
+                 static_cast<long long>(cell / extent[2] % extent[1]),
+                 static_cast<long long>(cell % extent[2]));
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, ranks);
+  spider_grid_free(grid);
+  return same == 1 ? Verdict::same : Verdict::differs;
+}
+
+std::string in_words(const Case& drawn, int ranks) {
+  std::string text = drawn.name + ", " + std::to_string(ranks) + " ranks";
+  const char* separator = drawn.cartesian ? " as " : " as MPI divides them, not ";
+  for (const int count : drawn.parts) {
+    text += separator + std::to_string(count);
+    separator = " x ";
+  }
+  separator = ", ";
+  for (const std::int64_t count : drawn.whole) {
+    text += separator + std::to_string(count);
+    separator = " x ";
+  }
+  return text + ", " + std::to_string(drawn.calls) + " calls of " + std::to_string(drawn.steps) + " steps";
+}
+
+int run(int count, char** arguments) {
+  const Wanted wanted = Wanted::read(count, arguments);
+  const Kernels kernels = Kernels::read(arguments[1]);
+  if (kernels.names.empty()) return 1;
+  std::array<int, 4> by_dimension{};
+  int of_launches = 0;
+  const Counts counts = for_each_case(
+      wanted, [&](int ranks, Random& random) { return draw_case(kernels, ranks, random); }, check_case,
+      in_words,
+      [&](const Case& drawn) {
+        const spider_kernel_info& info = *spider_info(Kernels::find(drawn.name));
+        ++by_dimension[static_cast<std::size_t>(info.dimensions)];
+        of_launches += info.launch_count > 1 ? 1 : 0;
+      });
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  if (rank == 0) {
+    std::printf(
+        "%d systems with the bits of one rank (1D %d, 2D %d, 3D %d; %d of several launches), %d differ, %d "
+        "drawn again since parts were narrower than a halo, or an axis cannot be cut; seed %llu\n",
+        counts.checked, by_dimension[1], by_dimension[2], by_dimension[3], of_launches, counts.failed,
+        counts.refused, static_cast<unsigned long long>(wanted.seed));
+  }
+  return counts.failed == 0 && counts.checked > 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  MPI_Init(&count, &arguments);
+  const int status = count < 2 ? 2 : run(count, arguments);
+  MPI_Finalize();
+  return status;
+}

@@ -8,7 +8,7 @@ module spider_distributed
   private
   public :: spider_grid_create, spider_grid_free, spider_grid_exchange, spider_grid_iterate, spider_grid_run, spider_grid_wait
   public :: spider_grid_scatter, spider_grid_gather, spider_grid_read_npy, spider_grid_write_npy, spider_select_device
-  public :: spider_get_layout
+  public :: spider_get_layout, spider_grid_of_field
 
   integer(c_int32_t), parameter, public :: SPIDER_ERROR_RANKS = 13
 
@@ -37,6 +37,12 @@ module spider_distributed
       import :: c_ptr
       type(c_ptr), value :: grid
     end function
+    !> The grid of one field of a system of equations, counted from 0; c_null_ptr where there is none. It belongs to `grid`.
+    type(c_ptr) function spider_grid_of_field(grid, field) bind(c)
+      import :: c_int32_t, c_ptr
+      type(c_ptr), value :: grid
+      integer(c_int32_t), value :: field
+    end function
     integer(c_int32_t) function spider_grid_exchange(grid, field, stream) bind(c)
       import :: c_int32_t, c_ptr, spider_field
       type(c_ptr), value :: grid, stream
@@ -50,7 +56,8 @@ module spider_distributed
       integer(c_int64_t), value :: steps
       type(c_ptr), intent(out) :: result
     end function
-    !> The same of a kernel with an update, with what it takes; `result` is the address of one of the sweep's fields.
+    !> The same of a kernel with an update, with what it takes; `result` is the address of one of the sweep's fields. Of a system
+    !> of equations `result` is c_null_ptr.
     integer(c_int32_t) function spider_grid_run(grid, sweep, steps, result) bind(c)
       import :: c_int32_t, c_int64_t, c_ptr, spider_sweep
       type(c_ptr), value :: grid

@@ -23,7 +23,7 @@ from typing import Any, Sequence
 
 import spider
 
-__all__ = ["Grid", "select_device"]
+__all__ = ["FieldGrid", "Grid", "select_device"]
 
 _pointer = ctypes.c_void_p
 _triple = ctypes.c_int64 * 3
@@ -72,6 +72,7 @@ def _open(library: spider.Library) -> Any:
             raise spider.Error(8, f"{library.path} has no {name}: link it with SpiderGen::distributed")
         function.restype, function.argtypes = ctypes.c_int32, arguments
     functions.spider_grid_info.restype, functions.spider_grid_info.argtypes = ctypes.POINTER(_Layout), [_pointer]
+    functions.spider_grid_of_field.restype, functions.spider_grid_of_field.argtypes = _pointer, [_pointer, ctypes.c_int32]
     return functions
 
 
@@ -90,38 +91,123 @@ class _Part:
         return self._halo
 
 
-class Grid:
-    """A whole field of these extents (planes, rows, columns), cut into a part for each rank of the communicator.
+class FieldGrid:
+    """The parts of one field: of a kernel's input, or of a system's field, which Grid.of_field gives.
 
-    `periodic` is what the caller expects of the kernel's rules, axis by axis. `shape` and `origin` are those of this rank's
-    part, `halo` the cells around it, `parts` the ranks along each axis, `place` this one's among them.
+    `shape` and `origin` are those of this rank's part, `whole` the extents of all parts, `halo` the cells around the part, `parts`
+    the ranks along each axis, `place` this one's among them. A system's field has one cell along axes on which it has none, and
+    all ranks along those have all of it.
+    """
+
+    def __init__(self, kernel: spider.Kernel, storage: str, handle: Any):
+        self.kernel, self.library = kernel, kernel.library
+        self._handle = handle
+        self._c = _open(self.library)
+        self._info = dataclasses.replace(kernel.info, storage=storage)
+        layout = self._c.spider_grid_info(handle).contents
+        self.rank, self.ranks = layout.rank, layout.ranks
+        own = slice(3 - kernel.info.dimensions, 3)
+        self.parts, self.place = tuple(layout.parts)[own], tuple(layout.place)[own]
+        self.shape, self.origin = tuple(layout.extent)[own], tuple(layout.origin)[own]
+        self.whole = tuple(layout.whole)[own]
+        self.halo = tuple(zip(layout.low, layout.high))[own]
+
+    def field(self) -> spider.Field:
+        """A field for this rank's part, all zero."""
+        return spider.Field(self.library, _Part(self._info, self.halo), self.shape)
+
+    def exchange(self, field: Any, stream: Any = None) -> Any:
+        """Fills the halo. Returns the field."""
+        self.library._check(self._c.spider_grid_exchange(self._open(), self._view(field), spider._stream_handle(stream)))
+        return field
+
+    def scatter(self, whole: Any, field: Any, root: int = 0) -> Any:
+        """From a NumPy array of the whole on `root`, of real numbers, which are rounded to the storage; unsigned integers of 16
+        bits are those of bf16. Others pass None. Returns the field."""
+        given = None
+        try:
+            if self.rank == root and whole is not None:
+                given = self._bits(whole)
+        finally:  # the others wait, whatever is wrong
+            address = None if given is None else given.ctypes.data
+            status = self._c.spider_grid_scatter(self._open(), address, root, self._view(field))
+        self.library._check(status)
+        return field
+
+    def gather(self, field: Any, root: int = 0) -> Any:
+        """The whole as a NumPy array on `root`, None elsewhere. bf16 comes as its bits."""
+        import numpy
+
+        whole = None
+        if self.rank == root:
+            types = {"f16": numpy.float16, "f32": numpy.float32, "bf16": numpy.uint16, "f64": numpy.float64}
+            whole = numpy.empty(self.whole, types[self._info.storage])
+        address = None if whole is None else whole.ctypes.data
+        self.library._check(self._c.spider_grid_gather(self._open(), self._view(field), root, address))
+        return whole
+
+    def read_npy(self, path: str | os.PathLike, field: Any) -> Any:
+        """Reads the whole from a .npy file, all ranks at once. Returns the field."""
+        self.library._check(self._c.spider_grid_read_npy(self._open(), os.fsencode(path), self._view(field)))
+        return field
+
+    def write_npy(self, field: Any, path: str | os.PathLike) -> None:
+        """Writes the whole to one."""
+        self.library._check(self._c.spider_grid_write_npy(self._open(), self._view(field), os.fsencode(path)))
+
+    def _open(self) -> ctypes.c_void_p:
+        if not self._handle:
+            raise ValueError("the grid is closed")
+        return self._handle
+
+    def _view(self, array: Any) -> Any:
+        """An array of the grid's storage, with its halo."""
+        view = spider._View.of(array, self._info, True)
+        self._require_halo(array, view)
+        return view.field
+
+    def _require_halo(self, array: Any, view: Any) -> None:
+        if math.prod(view.cells.shape) and view.cells.shape == self.shape:
+            spider._require_halo(array, view.cells, self.halo, self._info)
+
+    def _bits(self, whole: Any) -> Any:
+        """The array as the kernel stores it, without gaps; a wrong shape is for the others to know, too."""
+        import numpy
+
+        array = numpy.asanyarray(whole)
+        is_stored = self._info.storage == "bf16" and array.dtype == numpy.uint16
+        bits = numpy.ascontiguousarray(array if is_stored else spider._bits(array, self._info.storage))
+        return bits if bits.shape == self.whole else None
+
+
+class Grid(FieldGrid):
+    """A whole field of these extents (planes, rows, columns), or those of a system of equations, cut into a part for each rank
+    of the communicator.
+
+    `periodic` is what the caller expects of the kernel's rules, axis by axis. Of a system of_field() has the parts of each field,
+    and `halo` is the most that one of them keeps.
     """
 
     def __init__(self, communicator: Any, kernel: spider.Kernel, whole: Sequence[int], periodic: Sequence[bool] | None = None):
         self._handle = None
-        self.kernel, self.library, self.whole = kernel, kernel.library, tuple(whole)
-        self._c = _open(self.library)
-        axes = kernel.info.dimensions
-        if len(self.whole) != axes:
-            raise ValueError(f"{kernel.info.name} has {axes} axes, not {len(self.whole)}")
+        self._of_fields: dict[str, FieldGrid] = {}
+        functions, axes, whole = _open(kernel.library), kernel.info.dimensions, tuple(whole)
+        if len(whole) != axes:
+            raise ValueError(f"{kernel.info.name} has {axes} axes, not {len(whole)}")
         expected = None
         if periodic is not None:
             expected = ctypes.byref(_places(*([0] * (3 - axes)), *(int(bool(value)) for value in periodic)))
         handle = _pointer()
-        extents = _triple(*([1] * (3 - axes)), *self.whole)
-        status = self._c.spider_grid_create_f(communicator.py2f(), kernel._handle, extents, expected, ctypes.byref(handle))
-        self.library._check(status)
-        self._handle = handle
-        layout = self._c.spider_grid_info(handle).contents
-        self.rank, self.ranks = layout.rank, layout.ranks
-        own = slice(3 - axes, 3)
-        self.parts, self.place = tuple(layout.parts)[own], tuple(layout.place)[own]
-        self.shape, self.origin = tuple(layout.extent)[own], tuple(layout.origin)[own]
-        self.halo = tuple(zip(layout.low, layout.high))[own]
+        extents = _triple(*([1] * (3 - axes)), *whole)
+        status = functions.spider_grid_create_f(communicator.py2f(), kernel._handle, extents, expected, ctypes.byref(handle))
+        kernel.library._check(status)
+        super().__init__(kernel, kernel.info.storage, handle)
 
     def close(self) -> None:
         """Before MPI ends; mpi4py ends it when Python does."""
         handle, self._handle = self._handle, None
+        for field in self._of_fields.values():
+            field._handle = None
         if handle:
             self._c.spider_grid_free(handle)
 
@@ -131,14 +217,13 @@ class Grid:
     def __exit__(self, *_: Any) -> None:
         self.close()
 
-    def field(self) -> spider.Field:
-        """A field for this rank's part, all zero."""
-        return spider.Field(self.library, _Part(self.kernel.info, self.halo), self.shape)
-
-    def exchange(self, field: Any, stream: Any = None) -> Any:
-        """Fills the halo. Returns the field."""
-        self.library._check(self._c.spider_grid_exchange(self._open(), self._view(field), spider._stream_handle(stream)))
-        return field
+    def of_field(self, name: str) -> FieldGrid:
+        """The parts of one field of a system: makes, exchanges, scatters, gathers, reads and writes it. Closed with this grid."""
+        if name not in self._of_fields:
+            index = self.kernel._field_index(name)
+            handle = _pointer(self._c.spider_grid_of_field(self._open(), index))
+            self._of_fields[name] = FieldGrid(self.kernel, self.kernel.info.fields[index][1], handle)
+        return self._of_fields[name]
 
     def iterate(self, a: Any, b: Any, steps: int, stream: Any = None) -> Any:
         """`steps` time steps of the whole from `a` to `b` and back; returns whichever holds the last one."""
@@ -166,7 +251,7 @@ class Grid:
             sweep.previous = next(turns)
         if target_previous is not None:
             sweep.target_previous = next(turns)
-        further = [ctypes.pointer(self._view(array, storage)) for array, (_, storage) in zip(fields, info.fields)]
+        further = [ctypes.pointer(self._further(array, storage)) for array, (_, storage) in zip(fields, info.fields)]
         if further:
             sweep.fields = (_field * len(further))(*further)
         if scalars:
@@ -178,63 +263,37 @@ class Grid:
         last = ctypes.addressof(result.contents)
         return next(array for array, view in zip(arrays, views) if ctypes.addressof(view.contents) == last)
 
+    def run_system(self, fields: Sequence[Any], outputs: Sequence[Any] | None = None, scalars: Sequence[float] = (),
+                   steps: int = 1, stream: Any = None) -> None:
+        """`steps` time steps of the whole by a system, as spider.Kernel.run_system takes them: `fields` and `outputs` are those
+        that of_field() makes, and behind an odd number of steps fields with RESULT_IN_OUTPUT are in `outputs`."""
+        sweep, views = self.kernel._system_sweep(fields, outputs, scalars, 2, stream, (self.origin, self.whole))
+        for i, view in enumerate(views):
+            if view is not None:
+                name = self.kernel.info.fields[i % len(fields)][0]
+                self.of_field(name)._require_halo((*fields, *(outputs or ()))[i], view)
+        self.library._check(self._c.spider_grid_run(self._open(), sweep, spider._int64("steps", steps), None))
+
     def wait(self, stream: Any = None, seconds: float = 0) -> None:
         """Waits for the stream at most so many seconds; 0: for ever."""
         self.library._check(self._c.spider_grid_wait(self._open(), spider._stream_handle(stream), seconds))
 
-    def scatter(self, whole: Any, field: Any, root: int = 0) -> Any:
-        """From a NumPy array of the whole on `root`, of real numbers, which are rounded to the storage; unsigned integers of 16
-        bits are those of bf16. Others pass None. Returns the field."""
-        given = None
-        try:
-            if self.rank == root and whole is not None:
-                given = self._bits(whole)
-        finally:  # the others wait, whatever is wrong
-            address = None if given is None else given.ctypes.data
-            status = self._c.spider_grid_scatter(self._open(), address, root, self._view(field))
-        self.library._check(status)
-        return field
+    def field(self) -> spider.Field:
+        """A field for this rank's part, all zero."""
+        self._require_no_system()
+        return super().field()
 
-    def gather(self, field: Any, root: int = 0) -> Any:
-        """The whole as a NumPy array on `root`, None elsewhere. bf16 comes as its bits."""
-        import numpy
+    def _view(self, array: Any) -> Any:
+        self._require_no_system()
+        return super()._view(array)
 
-        whole = None
-        if self.rank == root:
-            types = {"f16": numpy.float16, "f32": numpy.float32, "bf16": numpy.uint16, "f64": numpy.float64}
-            whole = numpy.empty(self.whole, types[self.kernel.info.storage])
-        address = None if whole is None else whole.ctypes.data
-        self.library._check(self._c.spider_grid_gather(self._open(), self._view(field), root, address))
-        return whole
+    def _require_no_system(self) -> None:
+        if self.kernel.info.is_system:
+            raise ValueError(f"{self.kernel.info.name} is a system of equations: take the grid of one of its fields, of_field(name)")
 
-    def read_npy(self, path: str | os.PathLike, field: Any) -> Any:
-        """Reads the whole from a .npy file, all ranks at once. Returns the field."""
-        self.library._check(self._c.spider_grid_read_npy(self._open(), os.fsencode(path), self._view(field)))
-        return field
-
-    def write_npy(self, field: Any, path: str | os.PathLike) -> None:
-        """Writes the whole to one."""
-        self.library._check(self._c.spider_grid_write_npy(self._open(), self._view(field), os.fsencode(path)))
-
-    def _open(self) -> ctypes.c_void_p:
-        if not self._handle:
-            raise ValueError("the grid is closed")
-        return self._handle
-
-    def _view(self, array: Any, storage: str | None = None) -> Any:
-        """An array of the kernel's storage, with the grid's halo; or a further field of that storage."""
-        info = self.kernel.info
-        view = spider._View.of(array, info if storage is None else dataclasses.replace(info, storage=storage), storage is None)
-        with_halo = storage is None or info.steps > 1
-        if with_halo and math.prod(view.cells.shape) and view.cells.shape == self.shape:
-            spider._require_halo(array, view.cells, self.halo, info)
+    def _further(self, array: Any, storage: str) -> Any:
+        """A further field of that storage, with the halo that a sweep of several steps reads."""
+        view = spider._View.of(array, dataclasses.replace(self.kernel.info, storage=storage), False)
+        if self.kernel.info.steps > 1:
+            self._require_halo(array, view)
         return view.field
-
-    def _bits(self, whole: Any) -> Any:
-        """The array as the kernel stores it, without gaps; a wrong shape is for the others to know, too."""
-        import numpy
-
-        array = numpy.asanyarray(whole)
-        is_stored = self.kernel.info.storage == "bf16" and array.dtype == numpy.uint16
-        bits = numpy.ascontiguousarray(array if is_stored else spider._bits(array, self.kernel.info.storage))
-        return bits if bits.shape == self.whole else None

@@ -692,6 +692,8 @@ class System {
     throw Error(SPIDER_ERROR_UNSUPPORTED,
                 std::string("the kernel ") + info(kernel).name + " is no system of equations");
   }
+  /// The same, whose run_steps() is `steps`: that of Grid::system(). It has no run() and no run_launch().
+  System(const spider_kernel* kernel, Update::Steps steps) : System(kernel) { steps_ = std::move(steps); }
 
   /// A field that needs no second buffer. Throws Error where the spec has no field of this name, or stores it
   /// otherwise, or it keeps fewer cells around it than are read.
@@ -733,6 +735,7 @@ class System {
   /// system of several launches call run_launch().
   void run(const Launch& launch = {}) const {
     Sweep sweep;
+    require_no_grid();
     fill(sweep, launch);
     check(spider_run(kernel_, &sweep.c));
     swap_results();
@@ -742,7 +745,7 @@ class System {
   void run_steps(std::int64_t steps, const Launch& launch = {}) const {
     Sweep sweep;
     fill(sweep, launch);
-    check(spider_run_steps(kernel_, &sweep.c, steps, nullptr));
+    check(steps_ ? steps_(&sweep.c, steps, nullptr) : spider_run_steps(kernel_, &sweep.c, steps, nullptr));
     if (steps % 2 != 0) swap_results();
   }
 
@@ -750,6 +753,7 @@ class System {
   /// parts before the next, and then end_launches().
   void run_launch(std::int32_t index, const Launch& launch = {}) const {
     Sweep sweep;
+    require_no_grid();
     fill(sweep, launch);
     sweep.c.first_launch = index;
     sweep.c.launch_count = 1;
@@ -765,6 +769,12 @@ class System {
     std::vector<double> scalars;
   };
 
+  void require_no_grid() const {
+    if (!steps_) return;
+    throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("a system of a grid takes time steps of ") +
+                                              info(kernel_).name + ": call run_steps");
+  }
+
   template <typename T>
   System& take(const std::string& name, const Field<T>& field, const Field<T>* second) {
     const spider_kernel_info& information = info(kernel_);
@@ -775,7 +785,7 @@ class System {
                                                 " than the elements of this field");
     }
     for (const Field<T>* buffer : {&field, second}) {
-      if (buffer == nullptr || buffer->c_field().data == nullptr || buffer->size() == 0) continue;
+      if (steps_ || buffer == nullptr || buffer->c_field().data == nullptr || buffer->size() == 0) continue;
       check_halo(kernel_, *buffer, Halo::of_field(kernel_, name, buffer->extents()));
     }
     halos_[index] = field.halo();
@@ -834,6 +844,7 @@ class System {
   std::vector<Halo> halos_;                   ///< that each keeps
   std::vector<std::function<void()>> swaps_;  ///< of fields with second buffers
   std::vector<std::optional<double>> scalars_;
+  Update::Steps steps_;  ///< empty: spider_run_steps
 };
 
 /// Cells of fields of a kernel: sources and receivers. Values are rows of a field of their own, one row a

@@ -1,9 +1,10 @@
-// Heat on the ranks of MPI_COMM_WORLD.
+// Heat, a wave and sound on the ranks of MPI_COMM_WORLD.
 //
 //     mpiexec -n 4 consumer                                        checks small fields against one rank
 //     mpiexec -n 4 consumer heat_plate --in a.npy --steps 100 --out b.npy
 //     mpiexec -n 2 consumer heat_block --measure 768 768 768       extents of a rank; times, and a model for
 //     more ranks
+//     mpiexec -n 2 consumer sound_block --measure 512 512 512      the same of a system of equations
 #include <mpi.h>
 
 #include <spider/distributed.hpp>
@@ -16,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -24,6 +26,7 @@
 #include "heat_f16_block.h"
 #include "heat_plate.h"
 #include "model.h"
+#include "sound_block.h"
 #include "wave_block.h"
 
 namespace {
@@ -177,6 +180,67 @@ bool check_wave(const spider::Extents& whole, std::int64_t steps) {
   return same == 1;
 }
 
+/// A field for this rank's part, or for the whole.
+template <typename T>
+using MakeField = std::function<spider::Field<T>(const std::string& name)>;
+
+/// The fields of a system of equations: sound in air that warms.
+struct Sound {
+  Sound(const MakeField<float>& make, const MakeField<spider::half>& make_half)
+      : t(make_half("t")), other_t(make_half("t")) {
+    for (const char* name : names) fields.push_back(std::make_unique<spider::Field<float>>(make(name)));
+  }
+
+  /// Time steps of the kernel, or of a grid.
+  void step(spider::System system, std::int64_t steps) {
+    for (std::size_t i = 0; i < names.size(); ++i) system.field(names[i], *fields[i]);
+    system.field("t", t, other_t).scalar("dt", 0.25);
+    system.run_steps(steps);
+  }
+
+  static constexpr std::array<const char*, 6> names{"p", "vx", "vy", "vz", "k", "damp"};
+  std::vector<std::unique_ptr<spider::Field<float>>> fields;
+  spider::Field<spider::half> t, other_t;
+};
+
+Sound make_part(const spider::Grid& grid) {
+  return {[&](const std::string& name) { return grid.of_field(name).make_field<float>(); },
+          [&](const std::string& name) { return grid.of_field(name).make_field<spider::half>(); }};
+}
+
+/// Sound on all ranks, each field by the grid of its own; rank 0 does the same alone and compares every bit.
+bool check_sound(MPI_Comm ranks, const spider::Extents& whole, std::int64_t steps) {
+  const spider_kernel* const kernel = sound_block_kernel();
+  spider::Grid grid(ranks, kernel, whole);
+  Sound part = make_part(grid);
+  Sound alone = make_part(spider::Grid(MPI_COMM_SELF, kernel, whole));
+  for (std::size_t i = 0; i < Sound::names.size(); ++i) {
+    spider::Grid own = grid.of_field(Sound::names[i]);
+    std::vector<float> before = make_spots<float>(own.whole());
+    for (float& cell : before) cell = Sound::names[i] == std::string("damp") ? 1 - cell / 8 : cell / 4;
+    own.scatter(before, *part.fields[i]);
+    alone.fields[i]->upload(before);
+  }
+  const std::vector<spider::half> warmth = make_spots<spider::half>(whole);
+  grid.of_field("t").scatter(warmth, part.t);
+  alone.t.upload(warmth);
+  part.step(grid.system(), steps);
+  grid.wait();
+  alone.step(spider::System(kernel), steps);
+  spider::synchronize();
+  const std::vector<float> p = grid.of_field("p").gather(*part.fields[0]);
+  const std::vector<spider::half> t = grid.of_field("t").gather(part.t);
+  int same = this_rank() != 0 || (p == alone.fields[0]->download() && t == alone.t.download()) ? 1 : 0;
+  MPI_Bcast(&same, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  if (this_rank() == 0) {
+    const spider_grid_layout& layout = grid.layout();
+    std::printf("sound_block: %d x %d x %d ranks, %lld steps: %s\n", layout.parts[0], layout.parts[1],
+                layout.parts[2], static_cast<long long>(steps),
+                same == 1 ? "the bits of one rank" : "NOT the bits of one rank");
+  }
+  return same == 1;
+}
+
 /// The seconds of a call of each on the slowest rank, when repeated: the median of rounds in which they take
 /// turns, since a device is slower when it is warm.
 std::vector<double> times_of(spider::Grid& grid, int calls,
@@ -270,6 +334,39 @@ void measure(const spider_kernel* kernel, const Request& request) {
   print_model(measured, grid.extents(), halo, sizeof(T), 8, request.network);
 }
 
+/// What a step of sound costs beside the launches of a rank alone.
+void measure_sound(const Request& request) {
+  constexpr int calls = 30;
+  std::array<int, 3> parts{};
+  MPI_Dims_create(all_ranks(), 3, parts.data());
+  spider::Extents whole = request.measure;
+  for (std::size_t axis = 0; axis < 3; ++axis) whole[axis] *= parts[axis];
+  const spider_kernel* const kernel = sound_block_kernel();
+  spider::Grid grid(MPI_COMM_WORLD, kernel, whole);
+  Sound part = make_part(grid);
+  spider::System alone(kernel);
+  for (std::size_t i = 0; i < Sound::names.size(); ++i) alone.field(Sound::names[i], *part.fields[i]);
+  alone.field("t", part.t, part.other_t).scalar("dt", 0.25);
+  spider::Launch of_part;
+  of_part.part = grid.layout().part;
+  const std::vector<double> times =
+      times_of(grid, calls, {[&](int count) {
+                               for (int i = 0; i < count; ++i) {
+                                 for (int launch = 0; launch < spider::info(kernel).launch_count; ++launch)
+                                   alone.run_launch(launch, of_part);
+                                 alone.end_launches();
+                               }
+                             },
+                             [&](int count) { part.step(grid.system(), count); }});
+  if (this_rank() != 0) return;
+  const spider::Extents own = grid.extents();
+  std::printf(
+      "sound_block, %lld x %lld x %lld a rank, %d ranks: launches %.1f us, step %.1f us: %.1f %% of a rank "
+      "alone\n",
+      static_cast<long long>(own[0]), static_cast<long long>(own[1]), static_cast<long long>(own[2]),
+      all_ranks(), 1e6 * times[0], 1e6 * times[1], 100 * times[0] / times[1]);
+}
+
 /// Steps a file.
 template <typename T>
 void step_file(const spider_kernel* kernel, const Request& request, const spider::Extents& whole) {
@@ -341,12 +438,19 @@ bool run(const Request& request) {
     bool good = check_cuts<float>(heat_plate_kernel(), {1, 203, 517}, 20);
     good = check_cuts<float>(heat_block_kernel(), {37, 45, 130}, 3) && good;
     good = check_cuts<spider::half>(heat_f16_block_kernel(), {41, 32, 128}, 3) && good;
-    return check_wave({43, 37, 96}, 5) && good;
+    good = check_wave({43, 37, 96}, 5) && good;
+    const Cartesian along_x(sound_block_kernel(), {33, 38, 94}, {1, 1, all_ranks()});
+    good = check_sound(along_x.get(), {33, 38, 94}, 4) && good;
+    return check_sound(MPI_COMM_WORLD, {33, 38, 94}, 5) && good;
+  }
+  if (request.kernel == "sound_block" && request.measure[2] > 0) {
+    measure_sound(request);
+    return true;
   }
   if (request.kernel == "heat_plate") return run<float>(heat_plate_kernel(), request);
   if (request.kernel == "heat_block") return run<float>(heat_block_kernel(), request);
   if (request.kernel == "heat_f16_block") return run<spider::half>(heat_f16_block_kernel(), request);
-  throw std::runtime_error("the kernels are heat_plate, heat_block and heat_f16_block");
+  throw std::runtime_error("the kernels are heat_plate, heat_block and heat_f16_block; sound_block is measured alone");
 }
 
 }  // namespace

@@ -10,10 +10,14 @@ program consumer
       import :: c_ptr
       type(c_ptr) :: kernel
     end function
+    function waves_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
   end interface
   integer(c_int64_t), parameter :: whole(3) = [1_c_int64_t, 61_c_int64_t, 130_c_int64_t], steps = 7
   real(c_float), target :: values(130, 61), after(130, 61), alone(130, 61)
-  real(c_float), allocatable, target :: a_cells(:, :), b_cells(:, :)
+  real(c_float), pointer :: a_cells(:, :), b_cells(:, :)
   type(spider_field), target :: a, b
   type(spider_owned_field) :: one, other
   type(spider_grid_layout) :: layout
@@ -62,13 +66,71 @@ program consumer
     call spider_field_destroy(other)
   end if
   call require(spider_grid_free(grid))
+  call check_waves()
   call MPI_Finalize(error)
 
 contains
 
-  !> Memory for this rank's part and its halo, on the host.
+  !> A system of equations: each field by the grid of its own.
+  subroutine check_waves()
+    integer, parameter :: most = 8
+    type(spider_owned_field), target :: alone(most), other(most)
+    type(spider_field), target :: fields(most), outputs(most)
+    type(c_ptr) :: addresses(most), seconds(most), of_field
+    target :: addresses, seconds
+    real(c_double), target :: dt(1) = [0.125_c_double]
+    type(spider_kernel_info) :: info
+    type(spider_sweep) :: sweep
+    integer(c_int32_t), pointer :: uses(:), axes(:)
+    real(c_float), pointer :: cells(:, :)
+    integer(c_int32_t) :: i
+    integer :: n
+
+    call require(spider_get_info(waves_kernel(), info))
+    n = info%field_count
+    call c_f_pointer(info%field_uses, uses, [n])
+    call c_f_pointer(info%field_axes, axes, [n])
+    call require(spider_grid_create(MPI_COMM_WORLD, waves_kernel(), whole, grid))
+    seconds = c_null_ptr
+    do i = 1, int(n, c_int32_t)
+      of_field = spider_grid_of_field(grid, i - 1)
+      layout = spider_get_layout(of_field)
+      call place(cells, fields(i))
+      addresses(i) = c_loc(fields(i))
+      if (iand(uses(i), SPIDER_FIELD_TWO_BUFFERS) /= 0) then
+        call place(cells, outputs(i))
+        seconds(i) = c_loc(outputs(i))
+      end if
+      call require(spider_grid_scatter(of_field, c_loc(values), 0_c_int32_t, fields(i)))
+      if (rank /= 0) cycle
+      call require(spider_system_field(waves_kernel(), i, shape(values), alone(i)))
+      if (iand(uses(i), SPIDER_FIELD_TWO_BUFFERS) /= 0) &
+        call require(spider_system_field(waves_kernel(), i, shape(values), other(i)))
+      call require(spider_field_set(alone(i), values(:, :merge(61, 1, btest(axes(i), 1)))))
+    end do
+    sweep%size = int(storage_size(sweep) / 8, c_int32_t)
+    sweep%fields = c_loc(addresses)
+    sweep%outputs = c_loc(seconds)
+    sweep%scalars = c_loc(dt)
+    call require(spider_grid_run(grid, sweep, 5_c_int64_t, result))
+    call require(spider_grid_wait(grid, c_null_ptr, 60.0_c_double))
+    call require(spider_grid_gather(spider_grid_of_field(grid, 0_c_int32_t), fields(1), 0_c_int32_t, c_loc(after)))
+    if (rank == 0) then
+      call require(spider_system_run(waves_kernel(), alone(:n), c_null_ptr, other(:n), dt, 5))
+      call require(spider_field_get(alone(1), values))
+      if (any(transfer(after, [1_c_int32_t]) /= transfer(values, [1_c_int32_t]))) error stop 'waves: not what one rank computes'
+      print '(a, i0, a)', 'Fortran: a system on ', layout%ranks, ' ranks, the bits of one'
+      do i = 1, int(n, c_int32_t)
+        call spider_field_destroy(alone(i))
+        call spider_field_destroy(other(i))
+      end do
+    end if
+    call require(spider_grid_free(grid))
+  end subroutine
+
+  !> Memory for this rank's part and its halo, on the host, until the program ends.
   subroutine place(cells, field)
-    real(c_float), allocatable, target, intent(out) :: cells(:, :)
+    real(c_float), pointer, intent(out) :: cells(:, :)
     type(spider_field), intent(out) :: field
     allocate (cells(1 - layout%low(3):layout%extent(3) + layout%high(3), &
                     1 - layout%low(2):layout%extent(2) + layout%high(2)), source=0.0_c_float)

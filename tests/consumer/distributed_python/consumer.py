@@ -70,3 +70,38 @@ with spider_distributed.Grid(ranks, wave, whole) as grid:
         assert ("real numbers, not complex128" if grid.rank == 0 else "null") in str(error), error
     else:
         sys.exit("complex numbers were scattered")
+
+# A system of equations: each field by the grid of its own, that along x alone whole on ranks along y.
+waves = library.kernel("waves")
+names = [name for name, _ in waves.info.fields]
+with spider_distributed.Grid(ranks, waves, whole, periodic=(True, False)) as grid:
+    random = numpy.random.default_rng(3)
+    of_fields = [grid.of_field(name) for name in names]
+    before = [random.uniform(0.5, 1, own.whole) for own in of_fields]
+    two = [bool(uses & spider.FIELD_TWO_BUFFERS) for uses in waves.info.uses]
+    fields = [own.scatter(values if grid.rank == 0 else None, own.field()) for own, values in zip(of_fields, before)]
+    outputs = [own.field() if needed else None for own, needed in zip(of_fields, two)]
+    grid.run_system(fields, outputs, [0.125], steps=5)
+    grid.wait(seconds=60)
+    assert of_fields[names.index("damp")].whole == (1, 130), of_fields[names.index("damp")].whole
+    last = [output if uses & spider.FIELD_RESULT_IN_OUTPUT else field
+            for field, output, uses in zip(fields, outputs, waves.info.uses)]
+    after = [own.gather(field) for own, field in zip(of_fields, last)]
+    of_fields[0].write_npy(last[0], "python_pressure.npy")
+    if grid.rank == 0:
+        fields = [library.field(waves, *whole, name=name).upload(values) for name, values in zip(names, before)]
+        outputs = [library.field(waves, *whole, name=name) if needed else None for name, needed in zip(names, two)]
+        waves.run_system(fields, outputs, [0.125], steps=5)
+        library.synchronize()
+        for name, field, output, uses, found in zip(names, fields, outputs, waves.info.uses, after):
+            alone = output if uses & spider.FIELD_RESULT_IN_OUTPUT else field
+            assert (found == alone.download()).all(), f"{name} is not what one rank computes"
+        assert (numpy.load("python_pressure.npy") == after[0]).all() and after[0].std() > 0.1
+        os.remove("python_pressure.npy")
+        print(f"Python: a system on {grid.ranks} ranks as {grid.parts}, the bits of one")
+    try:
+        grid.scatter(before[0] if grid.rank == 0 else None, fields[0])
+    except (ValueError, spider.Error) as error:
+        assert "system of equations" in str(error), error
+    else:
+        sys.exit("a system's whole grid scattered a field")

@@ -25,7 +25,7 @@ inline void select_device(MPI_Comm communicator) {
   check(spider_select_device(communicator));
 }
 
-/// A whole field, cut into a part for each rank. All functions but those that only tell are collective, and
+/// A whole field, or those of a system of equations, cut into a part for each rank. All functions but those that only tell are collective, and
 /// throw Error on all ranks if on one.
 class Grid {
  public:
@@ -33,13 +33,21 @@ class Grid {
   /// y, x.
   Grid(MPI_Comm communicator, const spider_kernel* kernel, const Extents& whole,
        const std::optional<std::array<bool, 3>>& periodic = std::nullopt)
-      : kernel_(kernel) {
+      : kernel_(kernel), storage_(info(kernel).storage) {
     std::array<std::int32_t, 3> expected{};
     if (periodic) std::copy(periodic->begin(), periodic->end(), expected.begin());
     spider_grid* grid = nullptr;
     check(
         spider_grid_create(communicator, kernel, whole.data(), periodic ? expected.data() : nullptr, &grid));
     grid_.reset(grid);
+  }
+
+  /// The grid of one field of a system: tells its halo, and makes, exchanges, scatters, gathers, reads and
+  /// writes fields of its storage. Along axes that the field has not all ranks have all of it. This grid
+  /// outlives it. Throws Error where the kernel is no system, or has no field of this name.
+  [[nodiscard]] Grid of_field(const std::string& name) const {
+    const std::int32_t index = find_field(kernel_, name);
+    return Grid(kernel_, info(kernel_).field_storages[index], spider_grid_of_field(grid_.get(), index));
   }
 
   /// Of the C interface.
@@ -56,14 +64,14 @@ class Grid {
   /// A field for this rank's part, all zero.
   template <typename T>
   [[nodiscard]] Field<T> make_field() const {
-    check_storage<T>(kernel_);
+    check_type<T>();
     return Field<T>(extents(), halo());
   }
 
   /// Fills the halo of `field`, in the order of `stream`.
   template <typename T>
   Field<T>& exchange(Field<T>& field, void* stream = nullptr) {
-    check_storage<T>(kernel_);
+    check_type<T>();
     check(spider_grid_exchange(grid_.get(), &field.c_field(), stream));
     return field;
   }
@@ -71,7 +79,7 @@ class Grid {
   /// `steps` time steps of the whole; returns the field that holds the last one.
   template <typename T>
   Field<T>& iterate(Field<T>& a, Field<T>& b, std::int64_t steps, void* stream = nullptr) {
-    check_storage<T>(kernel_);
+    check_type<T>();
     const spider_field* result = nullptr;
     check(spider_grid_iterate(grid_.get(), &a.c_field(), &b.c_field(), steps, stream, &result));
     return result == &b.c_field() ? b : a;
@@ -86,6 +94,15 @@ class Grid {
     });
   }
 
+  /// A system of equations, whose run_steps() takes time steps of the whole. Fields and their second buffers
+  /// are those that of_field() makes. The grid outlives it.
+  [[nodiscard]] System system() const {
+    return System(kernel_, [grid = grid_.get()](const spider_sweep* sweep, std::int64_t steps,
+                                                const spider_field** result) {
+      return spider_grid_run(grid, sweep, steps, result);
+    });
+  }
+
   /// Waits for the stream's work at most so many seconds; 0: for ever.
   void wait(void* stream = nullptr, double seconds = 0) {
     check(spider_grid_wait(grid_.get(), stream, seconds));
@@ -94,7 +111,7 @@ class Grid {
   /// From the whole on `root`, row after row; other ranks pass nothing.
   template <typename T>
   Field<T>& scatter(const std::vector<T>& whole, Field<T>& field, std::int32_t root = 0) {
-    check_storage<T>(kernel_);
+    check_type<T>();
     const bool fits = whole.size() == whole_size();
     check(spider_grid_scatter(grid_.get(), fits ? whole.data() : nullptr, root, &field.c_field()));
     return field;
@@ -103,7 +120,7 @@ class Grid {
   /// The whole on `root`, nothing on others.
   template <typename T>
   [[nodiscard]] std::vector<T> gather(const Field<T>& field, std::int32_t root = 0) {
-    check_storage<T>(kernel_);
+    check_type<T>();
     std::vector<T> whole(layout().rank == root ? whole_size() : 0);
     check(spider_grid_gather(grid_.get(), &field.c_field(), root, whole.empty() ? nullptr : whole.data()));
     return whole;
@@ -112,7 +129,7 @@ class Grid {
   /// Reads the whole from a .npy file; returns `field`.
   template <typename T>
   Field<T>& read_npy(const std::string& path, Field<T>& field) {
-    check_storage<T>(kernel_);
+    check_type<T>();
     check(spider_grid_read_npy(grid_.get(), path.c_str(), &field.c_field()));
     return field;
   }
@@ -120,7 +137,7 @@ class Grid {
   /// Writes the whole to one.
   template <typename T>
   void write_npy(const Field<T>& field, const std::string& path) {
-    check_storage<T>(kernel_);
+    check_type<T>();
     check(spider_grid_write_npy(grid_.get(), &field.c_field(), path.c_str()));
   }
 
@@ -129,8 +146,23 @@ class Grid {
 
  private:
   struct Release {
-    void operator()(spider_grid* grid) const noexcept { spider_grid_free(grid); }
+    Release() noexcept : owns(true) {}
+    explicit Release(bool owned) noexcept : owns(owned) {}
+    bool owns;
+    void operator()(spider_grid* grid) const noexcept {
+      if (owns) spider_grid_free(grid);
+    }
   };
+
+  Grid(const spider_kernel* kernel, std::int32_t storage, spider_grid* of_field)
+      : kernel_(kernel), storage_(storage), grid_(of_field, Release{false}) {}
+
+  template <typename T>
+  void check_type() const {
+    if (is_stored_as<T>(storage_)) return;
+    throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + info(kernel_).name +
+                                              " stores another type than the elements of this field");
+  }
 
   static Extents to_extents(const std::int64_t (&values)[3]) { return {values[0], values[1], values[2]}; }
 
@@ -140,6 +172,7 @@ class Grid {
   }
 
   const spider_kernel* kernel_;
+  std::int32_t storage_;
   std::unique_ptr<spider_grid, Release> grid_;
 };
 

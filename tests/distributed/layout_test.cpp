@@ -87,8 +87,8 @@ TEST(DividePart, CoversEachCellOnceAndKeepsTheInteriorFromNeighbours) {
 }
 
 TEST(DividePart, HasNoRimsWithoutNeighbours) {
-  const Boxes boxes = divide_part(make_field({4, 4, 4}, {4, 4, 4}),
-                                  make_part({20, 20, 20}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}));
+  const Boxes boxes =
+      divide_part(make_field({4, 4, 4}, {4, 4, 4}), make_part({20, 20, 20}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}));
   ASSERT_EQ(boxes.interior.size(), 1U);
   EXPECT_EQ(count_cells(boxes.interior[0]), 8000);
   EXPECT_TRUE(boxes.rims.empty());

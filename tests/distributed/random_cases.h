@@ -29,7 +29,8 @@ inline std::int64_t draw(Random& random, std::int64_t low, std::int64_t high) {
 }
 
 /// A number in (-1/64, 1/64) that depends on the cell only, as the bits of the kernel's storage.
-inline std::uint64_t cell_bits(std::uint64_t seed, std::int64_t z, std::int64_t y, std::int64_t x, int storage) {
+inline std::uint64_t cell_bits(std::uint64_t seed, std::int64_t z, std::int64_t y, std::int64_t x,
+                               int storage) {
   std::uint64_t hash = seed ^ (static_cast<std::uint64_t>(z + 100) * 0x9E3779B97F4A7C15U) ^
                        (static_cast<std::uint64_t>(y + 100) * 0xC2B2AE3D27D4EB4FU) ^
                        (static_cast<std::uint64_t>(x + 100) * 0x165667B19E3779F9U);

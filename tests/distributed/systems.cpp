@@ -1,5 +1,5 @@
-/// Random systems of equations on 1 to 8 ranks against one: the bits of the whole. Runs under mpiexec; kernels
-/// come from a shared library.
+/// Random systems of equations on 1 to 8 ranks against one: the bits of the whole. Runs under mpiexec;
+/// kernels come from a shared library.
 ///
 ///     mpiexec -n 8 distributed_systems names.txt --seed 1 --cases 200
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -65,10 +66,13 @@ Extents extent_of(const spider_kernel_info& info, std::int32_t field, const Exte
 /// Fields and outputs of a system.
 class State {
  public:
-  explicit State(const spider_kernel_info& info) {
+  explicit State(const spider_kernel* kernel) {
+    const spider_kernel_info& info = *spider_info(kernel);
     for (std::int32_t i = 0; i < info.scalar_count; ++i) scalars_.push_back(0.25 + 0.25 * i);
     uses_.assign(info.field_uses, info.field_uses + info.field_count);
+    if (info.reduction_count > 0 && spider_reductions_create(kernel, &reductions_) != SPIDER_OK) std::abort();
   }
+  ~State() { spider_reductions_free(reductions_); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -88,7 +92,7 @@ class State {
 
   /// Steps that begin where fields are, and end there.
   template <class Take>
-  bool step(std::int64_t steps, void* stream, const Take& take) {
+  bool step(std::int64_t steps, const Take& take) {
     std::vector<const spider_field*> views;
     for (const auto* buffers : {&fields_, &outputs_}) {
       for (const auto& field : *buffers) views.push_back(field == nullptr ? nullptr : &field->view());
@@ -98,7 +102,7 @@ class State {
     sweep.fields = views.data();
     sweep.outputs = views.data() + fields_.size();
     sweep.scalars = scalars_.empty() ? nullptr : scalars_.data();
-    sweep.stream = stream;
+    sweep.reductions = reductions_;
     if (take(sweep) != SPIDER_OK) return false;
     for (std::size_t i = 0; i < fields_.size() && steps % 2 != 0; ++i) {
       if ((uses_[i] & SPIDER_FIELD_RESULT_IN_OUTPUT) != 0) std::swap(fields_[i], outputs_[i]);
@@ -107,12 +111,21 @@ class State {
   }
 
   [[nodiscard]] const Field& field(std::size_t i) const { return *fields_[i]; }
+  /// Null where the kernel has none.
+  [[nodiscard]] spider_reductions* reductions() const { return reductions_; }
 
  private:
   std::vector<std::unique_ptr<Field>> fields_;
   std::vector<std::unique_ptr<Field>> outputs_;
   std::vector<double> scalars_;
   std::vector<std::int32_t> uses_;
+  spider_reductions* reductions_ = nullptr;
+};
+
+/// What a sweep leaves: numbers of all cells of each field, and its reductions.
+struct Results {
+  std::vector<std::vector<unsigned char>> fields;
+  std::vector<double> reductions;
 };
 
 /// Numbers of all cells, row after row.
@@ -123,8 +136,8 @@ std::vector<unsigned char> numbers_of(const Case& drawn, const spider_kernel_inf
   for (std::int64_t z = 0; z < extent[0]; ++z) {
     for (std::int64_t y = 0; y < extent[1]; ++y) {
       for (std::int64_t x = 0; x < extent[2]; ++x) {
-        const std::uint64_t bits = cell_bits(drawn.seed + static_cast<std::uint64_t>(field), z, y, x,
-                                             info.field_storages[field]);
+        const std::uint64_t bits =
+            cell_bits(drawn.seed + static_cast<std::uint64_t>(field), z, y, x, info.field_storages[field]);
         const auto* const first = reinterpret_cast<const unsigned char*>(&bits);
         cells.insert(cells.end(), first, first + bytes);
       }
@@ -133,10 +146,10 @@ std::vector<unsigned char> numbers_of(const Case& drawn, const spider_kernel_inf
   return cells;
 }
 
-/// The whole of each field after the steps.
-std::vector<std::vector<unsigned char>> step_whole(const Case& drawn, const spider_kernel* kernel) {
+/// The whole after the calls.
+Results step_whole(const Case& drawn, const spider_kernel* kernel) {
   const spider_kernel_info& info = *spider_info(kernel);
-  State state(info);
+  State state(kernel);
   for (std::int32_t i = 0; i < info.field_count; ++i) {
     Extents low{};
     Extents high{};
@@ -145,17 +158,22 @@ std::vector<std::vector<unsigned char>> step_whole(const Case& drawn, const spid
     state.add(info, drawn, {0, 0, 0}, extent_of(info, i, drawn.whole), low, high,
               [](const Extents&) { return true; });
   }
-  const std::int64_t steps = drawn.calls * drawn.steps;
-  if (!state.step(steps, nullptr, [&](const spider_sweep& sweep) {
-        return spider_run_steps(kernel, &sweep, steps, nullptr);
-      })) {
+  for (std::int64_t call = 0; call < drawn.calls; ++call) {
+    if (state.step(drawn.steps, [&](const spider_sweep& sweep) {
+          return spider_run_steps(kernel, &sweep, drawn.steps, nullptr);
+        }))
+      continue;
     std::fprintf(stderr, "%s: %s\n", drawn.name.c_str(), spider_last_error());
     std::abort();
   }
-  std::vector<std::vector<unsigned char>> cells;
+  Results results;
+  results.reductions.resize(static_cast<std::size_t>(info.reduction_count));
+  if (state.reductions() != nullptr &&
+      spider_reductions_read(state.reductions(), results.reductions.data(), nullptr) != SPIDER_OK)
+    std::abort();
   for (std::int32_t i = 0; i < info.field_count; ++i) {
     const Extents extent = extent_of(info, i, drawn.whole);
-    auto& of_field = cells.emplace_back();
+    auto& of_field = results.fields.emplace_back();
     for (std::int64_t z = 0; z < extent[0]; ++z) {
       for (std::int64_t y = 0; y < extent[1]; ++y) {
         const unsigned char* const row = state.field(static_cast<std::size_t>(i)).at(z, y, 0);
@@ -163,7 +181,7 @@ std::vector<std::vector<unsigned char>> step_whole(const Case& drawn, const spid
       }
     }
   }
-  return cells;
+  return results;
 }
 
 /// The grid of a case; null where its parts are too narrow, or an axis cannot be cut.
@@ -222,9 +240,8 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
   if (grid == nullptr) return failed ? Verdict::differs : Verdict::refused;
   int rank = 0;
   MPI_Comm_rank(ranks, &rank);
-  const std::vector<std::vector<unsigned char>> wanted =
-      rank == 0 ? step_whole(drawn, kernel) : std::vector<std::vector<unsigned char>>{};
-  State state(info);
+  const Results wanted = rank == 0 ? step_whole(drawn, kernel) : Results{};
+  State state(kernel);
   bool good = true;
   for (std::int32_t i = 0; i < info.field_count; ++i) {
     spider_grid* const own = spider_grid_of_field(grid, i);
@@ -234,22 +251,29 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
     good = spider_grid_scatter(own, rank == 0 ? whole.data() : nullptr, 0, &view) == SPIDER_OK && good;
   }
   for (std::int64_t call = 0; call < drawn.calls; ++call) {
-    good = state.step(drawn.steps, nullptr,
-                      [&](const spider_sweep& sweep) {
-                        return spider_grid_run(grid, &sweep, drawn.steps, nullptr);
-                      }) &&
-           good;
+    good = state.step(drawn.steps, [&](const spider_sweep& sweep) {
+      return spider_grid_run(grid, &sweep, drawn.steps, nullptr);
+    }) && good;
   }
+  std::vector<double> reductions(static_cast<std::size_t>(info.reduction_count));
+  if (state.reductions() != nullptr)
+    good = spider_grid_read_reductions(grid, state.reductions(), reductions.data(), nullptr) == SPIDER_OK &&
+           good;
   if (!good) std::fprintf(stderr, "rank %d: %s\n", rank, spider_last_error());
   int same = good ? 1 : 0;
+  if (rank == 0 &&
+      std::memcmp(reductions.data(), wanted.reductions.data(), reductions.size() * sizeof(double)) != 0) {
+    std::fprintf(stderr, "a reduction differs\n");
+    same = 0;
+  }
   for (std::int32_t i = 0; i < info.field_count; ++i) {
     std::vector<unsigned char> whole = numbers_of(drawn, info, i);
     const spider_field& view = state.field(static_cast<std::size_t>(i)).view();
     if (spider_grid_gather(spider_grid_of_field(grid, i), &view, 0, whole.data()) != SPIDER_OK) same = 0;
-    if (rank != 0 || whole == wanted[static_cast<std::size_t>(i)]) continue;
+    if (rank != 0 || whole == wanted.fields[static_cast<std::size_t>(i)]) continue;
     same = 0;
     const std::size_t at = static_cast<std::size_t>(
-        std::mismatch(whole.begin(), whole.end(), wanted[static_cast<std::size_t>(i)].begin()).first -
+        std::mismatch(whole.begin(), whole.end(), wanted.fields[static_cast<std::size_t>(i)].begin()).first -
         whole.begin());
     const Extents extent = extent_of(info, i, drawn.whole);
     const auto cell = static_cast<std::int64_t>(at) / bytes_of(info.field_storages[i]);
@@ -284,6 +308,7 @@ int run(int count, char** arguments) {
   if (kernels.names.empty()) return 1;
   std::array<int, 4> by_dimension{};
   int of_launches = 0;
+  int with_reductions = 0;
   const Counts counts = for_each_case(
       wanted, [&](int ranks, Random& random) { return draw_case(kernels, ranks, random); }, check_case,
       in_words,
@@ -291,15 +316,18 @@ int run(int count, char** arguments) {
         const spider_kernel_info& info = *spider_info(Kernels::find(drawn.name));
         ++by_dimension[static_cast<std::size_t>(info.dimensions)];
         of_launches += info.launch_count > 1 ? 1 : 0;
+        with_reductions += info.reduction_count > 0 ? 1 : 0;
       });
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0) {
     std::printf(
-        "%d systems with the bits of one rank (1D %d, 2D %d, 3D %d; %d of several launches), %d differ, %d "
+        "%d systems with the bits of one rank (1D %d, 2D %d, 3D %d; %d of several launches, %d with "
+        "reductions), %d "
+        "differ, %d "
         "drawn again since parts were narrower than a halo, or an axis cannot be cut; seed %llu\n",
-        counts.checked, by_dimension[1], by_dimension[2], by_dimension[3], of_launches, counts.failed,
-        counts.refused, static_cast<unsigned long long>(wanted.seed));
+        counts.checked, by_dimension[1], by_dimension[2], by_dimension[3], of_launches, with_reductions,
+        counts.failed, counts.refused, static_cast<unsigned long long>(wanted.seed));
   }
   return counts.failed == 0 && counts.checked > 0 ? 0 : 1;
 }

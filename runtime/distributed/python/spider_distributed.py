@@ -55,6 +55,7 @@ _SIGNATURES = {
     "spider_grid_exchange": [_pointer, _field, _pointer],
     "spider_grid_iterate": [_pointer, _field, _field, ctypes.c_int64, _pointer, ctypes.POINTER(_field)],
     "spider_grid_run": [_pointer, ctypes.POINTER(spider._Sweep), ctypes.c_int64, ctypes.POINTER(_field)],
+    "spider_grid_read_reductions": [_pointer, _pointer, ctypes.POINTER(ctypes.c_double), _pointer],
     "spider_grid_wait": [_pointer, _pointer, ctypes.c_double],
     "spider_grid_scatter": [_pointer, _pointer, ctypes.c_int32, _field],
     "spider_grid_gather": [_pointer, _field, ctypes.c_int32, _pointer],
@@ -264,15 +265,26 @@ class Grid(FieldGrid):
         return next(array for array, view in zip(arrays, views) if ctypes.addressof(view.contents) == last)
 
     def run_system(self, fields: Sequence[Any], outputs: Sequence[Any] | None = None, scalars: Sequence[float] = (),
-                   steps: int = 1, stream: Any = None) -> None:
+                   steps: int = 1, stream: Any = None, reductions: spider.Reductions | None = None) -> None:
         """`steps` time steps of the whole by a system, as spider.Kernel.run_system takes them: `fields` and `outputs` are those
-        that of_field() makes, and behind an odd number of steps fields with RESULT_IN_OUTPUT are in `outputs`."""
+        that of_field() makes, and behind an odd number of steps fields with RESULT_IN_OUTPUT are in `outputs`. The points of the
+        last step are added to `reductions`, which read_reductions() reads."""
         sweep, views = self.kernel._system_sweep(fields, outputs, scalars, 2, stream, (self.origin, self.whole))
         for i, view in enumerate(views):
             if view is not None:
                 name = self.kernel.info.fields[i % len(fields)][0]
                 self.of_field(name)._require_halo((*fields, *(outputs or ()))[i], view)
+        if reductions is not None:
+            sweep.reductions = reductions._memory
         self.library._check(self._c.spider_grid_run(self._open(), sweep, spider._int64("steps", steps), None))
+
+    def read_reductions(self, reductions: spider.Reductions, stream: Any = None) -> dict[str, float]:
+        """The numbers, by name, of the points of all ranks since the last read: the bits of one rank. Waits for the stream."""
+        names = self.kernel.info.reductions
+        values = (ctypes.c_double * len(names))()
+        self.library._check(self._c.spider_grid_read_reductions(self._open(), reductions._memory, values,
+                                                                spider._stream_handle(stream)))
+        return dict(zip(names, values))
 
     def wait(self, stream: Any = None, seconds: float = 0) -> None:
         """Waits for the stream at most so many seconds; 0: for ever."""

@@ -203,8 +203,7 @@ Outcome cut(spider_grid& grid, const spider_kernel& kernel, const Extents& whole
   if (kernel.system != nullptr) return cut_system(grid, whole, parts);
   grid.messages = make_messages(grid.cut, grid.layout);
   const CutField of_a_step = input_of(kernel, 1);
-  grid.messages_of_a_step =
-      make_messages(of_a_step, make_layout(of_a_step, whole, parts, rank).layout);
+  grid.messages_of_a_step = make_messages(of_a_step, make_layout(of_a_step, whole, parts, rank).layout);
   grid.boxes = divide_part(grid.cut, grid.layout);
   return {};
 }
@@ -380,8 +379,8 @@ void sweep_part(spider_grid& grid, const spider_sweep& sweep, std::int32_t steps
   const Messages& messages = steps == 1 ? grid.messages_of_a_step : grid.messages;
   // A single step reads the one before at its points alone.
   if (sweep.previous != nullptr && steps > 1) {
-    keep_first(outcome, transport.begin({{*sweep.previous, &messages, grid.element_bytes}}, sweep.stream,
-                                        after_rims));
+    keep_first(outcome,
+               transport.begin({{*sweep.previous, &messages, grid.element_bytes}}, sweep.stream, after_rims));
     keep_first(outcome, transport.complete());
   }
   keep_first(outcome,
@@ -768,6 +767,13 @@ spider_status spider_grid_run(spider_grid* grid, const spider_sweep* sweep, int6
                               const spider_field** result) {
   return with_grid("spider_grid_run", grid,
                    [&](spider_grid& known) { return distributed::run(known, sweep, steps, result); });
+}
+
+spider_status spider_grid_read_reductions(spider_grid* grid, spider_reductions* reductions, double* values,
+                                          void* stream) {
+  return with_grid("spider_grid_read_reductions", grid, [&](const spider_grid& known) {
+    return distributed::read_all_reductions(known, reductions, values, stream);
+  });
 }
 
 spider_status spider_grid_wait(spider_grid* grid, void* stream, double seconds) {

@@ -103,6 +103,10 @@ void sweep_boxes(const spider_grid& grid, spider_sweep sweep, const std::vector<
 /// Steps of the whole, which are checked. A rank that failed goes on exchanging.
 [[nodiscard]] Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int64_t steps);
 
+/// spider_grid_read_reductions.
+[[nodiscard]] Outcome read_all_reductions(const spider_grid& grid, spider_reductions* reductions,
+                                          double* values, void* stream);
+
 /// Reads or writes a file that all ranks have opened together.
 [[nodiscard]] Outcome read_npy(const spider_grid& grid, const char* path, const spider_field* field);
 [[nodiscard]] Outcome write_npy(const spider_grid& grid, const spider_field* field, const char* path);

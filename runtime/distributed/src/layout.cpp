@@ -173,12 +173,11 @@ Outcome check_parts(const CutField& field, int axis, std::int64_t whole, std::in
   for (std::int32_t part = 0; part < parts && parts > 1; ++part) {
     const std::int64_t extent = part_extent(axis, whole, parts, part);
     if (extent >= widest) continue;
-    return {SPIDER_ERROR_EXTENT, "the halo of " + field.name + " has " + std::to_string(widest) +
-                                     " cells along " + name + ", and of " + std::to_string(parts) +
-                                     " parts of " + std::to_string(whole) + " cells part " +
-                                     std::to_string(part) + " has " + std::to_string(extent) +
-                                     "; take fewer ranks along " + name +
-                                     ", for which a Cartesian communicator is the means"};
+    return {SPIDER_ERROR_EXTENT,
+            "the halo of " + field.name + " has " + std::to_string(widest) + " cells along " + name +
+                ", and of " + std::to_string(parts) + " parts of " + std::to_string(whole) + " cells part " +
+                std::to_string(part) + " has " + std::to_string(extent) + "; take fewer ranks along " + name +
+                ", for which a Cartesian communicator is the means"};
   }
   return {};
 }
@@ -191,8 +190,8 @@ void place_axis(const CutField& field, int axis, std::int64_t whole, spider_grid
   layout.part.whole[axis] = whole;
   layout.part.origin[axis] = part_begin(whole, parts, cut_unit(axis, whole, parts), layout.place[axis]);
   layout.extent[axis] = part_extent(axis, whole, parts, layout.place[axis]);
-  const HaloWidth beyond = halo_of_reach({rules[0], rules[1], whole, 0, whole},
-                                         {field.reach_low[axis], field.reach_high[axis]});
+  const HaloWidth beyond =
+      halo_of_reach({rules[0], rules[1], whole, 0, whole}, {field.reach_low[axis], field.reach_high[axis]});
   const HaloWidth between = look(field, axis);
   layout.low[axis] = has_neighbour(layout, axis, 0) ? between.low : beyond.low;
   layout.high[axis] = has_neighbour(layout, axis, 1) ? between.high : beyond.high;

@@ -21,8 +21,8 @@ struct NeededHalo {
   std::int32_t field;
   CutField as_read;
 };
-/// Those that a launch reads around its points. What they hold stays until a launch writes it: each is read as
-/// far as this launch and those behind it do up to then, so that it is exchanged once.
+/// Those that a launch reads around its points. What they hold stays until a launch writes it: each is read
+/// as far as this launch and those behind it do up to then, so that it is exchanged once.
 [[nodiscard]] std::vector<NeededHalo> halos_needed(const spider_kernel& kernel, std::int32_t launch);
 
 /// How far a launch looks around its points into any of its fields.

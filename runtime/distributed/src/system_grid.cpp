@@ -3,8 +3,10 @@
 #include <array>
 #include <string>
 
+#include "agreement.h"
 #include "fields.h"
 #include "grid.h"
+#include "reductions.h"
 #include "report.h"
 #include "system_cut.h"
 #include "system_fields.h"
@@ -66,8 +68,8 @@ Exchanges find_missing(const spider_grid& grid, const GridLaunch& launch, const 
     const auto field = static_cast<std::size_t>(halo.field);
     if (filled[field]) continue;
     filled[field] = true;
-    missing.push_back({*buffer_of(sweep, halo.field, current[field]), &halo.messages,
-                       grid.fields[field]->element_bytes});
+    missing.push_back(
+        {*buffer_of(sweep, halo.field, current[field]), &halo.messages, grid.fields[field]->element_bytes});
   }
   return missing;
 }
@@ -103,6 +105,22 @@ bool are_apart(const BufferSpan& a, const BufferSpan& b) {
   return !a.is_written && !b.is_written && is_in_place(*a.field, *b.field);
 }
 
+/// Makes one accumulator of each reduction's copies. Points are so few that words keep their room.
+std::vector<std::int64_t> merge_copies(const std::vector<ReductionKind>& kinds,
+                                       const std::vector<std::int64_t>& words) {
+  std::vector<std::int64_t> merged(kinds.size() * reduction_words);
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t which = i / (std::size_t{reduction_copies} * reduction_words);
+    std::int64_t& word = merged[which * reduction_words + i % reduction_words];
+    if (kinds[which] == ReductionKind::sum) {
+      word += words[i];
+    } else if (static_cast<std::uint64_t>(words[i]) > static_cast<std::uint64_t>(word)) {
+      word = words[i];  // a key
+    }
+  }
+  return merged;
+}
+
 }  // namespace
 
 Outcome cut_system(spider_grid& grid, const Extents& whole, const Parts& parts) {
@@ -110,11 +128,12 @@ Outcome cut_system(spider_grid& grid, const Extents& whole, const Parts& parts) 
   for (int axis = 0; axis < 3; ++axis) {
     const std::int32_t other = uncut_by(kernel, axis);
     if (other < 0 || parts[static_cast<std::size_t>(axis)] == 1) continue;
-    return {SPIDER_ERROR_UNSUPPORTED,
-            std::string("fields of ") + kernel.info.name + " are periodic" + on_axis(axis) + ", and " +
-                kernel.info.field_names[other] +
-                " is not: such an axis cannot be cut; give it one rank, for which a Cartesian communicator is "
-                "the means"};
+    return {
+        SPIDER_ERROR_UNSUPPORTED,
+        std::string("fields of ") + kernel.info.name + " are periodic" + on_axis(axis) + ", and " +
+            kernel.info.field_names[other] +
+            " is not: such an axis cannot be cut; give it one rank, for which a Cartesian communicator is "
+            "the means"};
   }
   for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
     auto field = std::make_unique<spider_grid>();
@@ -171,6 +190,42 @@ Outcome check_system_steps(const spider_grid& grid, const spider_sweep& sweep) {
   return {};
 }
 
+Outcome read_all_reductions(const spider_grid& grid, spider_reductions* reductions, double* values,
+                            void* stream) {
+  MPI_Comm communicator = grid.communicator->get();
+  const std::vector<ReductionKind> kinds = grid.kernel->system == nullptr || grid.is_of_field
+                                               ? std::vector<ReductionKind>{}
+                                               : reduction_kinds(*grid.kernel);
+  std::vector<std::int64_t> own;
+  std::vector<std::int64_t> all;
+  Outcome fetched;
+  if (reductions == nullptr || values == nullptr) {
+    fetched = {SPIDER_ERROR_NULL, "the reductions or the place for their values is null"};
+  } else if (kinds.empty() || reductions->kernel != grid.kernel) {
+    fetched = {SPIDER_ERROR_KERNEL, "the reductions were created for the kernel " +
+                                        std::string(reductions->kernel->info.name) +
+                                        ", which is not that of the grid"};
+  } else {
+    fetched = caught([&] {
+      std::vector<std::int64_t> words;
+      Outcome outcome = fetch_accumulators(*reductions, stream, words);
+      own = merge_copies(kinds, words);
+      all.resize(own.size() * static_cast<std::size_t>(grid.layout.ranks));
+      return outcome;
+    });
+  }
+  if (fetched = agree(communicator, fetched); fetched.status != SPIDER_OK) return fetched;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (Outcome told = of_mpi(MPI_Allgather(own.data() + i * reduction_words, reduction_words, MPI_INT64_T,
+                                            all.data(), reduction_words, MPI_INT64_T, communicator),
+                              "gathering reductions");
+        told.status != SPIDER_OK)
+      return told;
+    values[i] = number_of(kinds[i], all.data(), grid.layout.ranks);
+  }
+  return {};
+}
+
 Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int64_t steps) {
   const spider_kernel& kernel = *grid.kernel;
   const Turns turns(grid, sweep);
@@ -181,6 +236,7 @@ Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int
     for (std::int32_t i = 0; i < kernel.form_count; ++i) {
       spider_sweep of_launch = turns.at(step);
       of_launch.first_launch = i;
+      if (step + 1 < steps) of_launch.reductions = nullptr;
       const GridLaunch& launch = grid.launches[static_cast<std::size_t>(i)];
       const Exchanges missing = find_missing(grid, launch, of_launch, current, filled);
       take_launch(grid, launch, of_launch, missing, outcome);

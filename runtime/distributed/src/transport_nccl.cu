@@ -207,8 +207,7 @@ class NcclTransport final : public Transport {
     }
     const auto allocate = [&](void** memory, std::int64_t bytes) {
       if (outcome.status != SPIDER_OK || bytes == 0) return;
-      outcome =
-          of_cuda(cudaMalloc(memory, static_cast<std::size_t>(bytes)), "allocating buffers of halos");
+      outcome = of_cuda(cudaMalloc(memory, static_cast<std::size_t>(bytes)), "allocating buffers of halos");
     };
     const BufferBytes bytes = buffer_bytes(exchanges_, exchanges_.size());
     allocate(&sent_, bytes.sent);

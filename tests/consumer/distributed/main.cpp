@@ -350,14 +350,15 @@ void measure_sound(const Request& request) {
   spider::Launch of_part;
   of_part.part = grid.layout().part;
   const std::vector<double> times =
-      times_of(grid, calls, {[&](int count) {
-                               for (int i = 0; i < count; ++i) {
-                                 for (int launch = 0; launch < spider::info(kernel).launch_count; ++launch)
-                                   alone.run_launch(launch, of_part);
-                                 alone.end_launches();
-                               }
-                             },
-                             [&](int count) { part.step(grid.system(), count); }});
+      times_of(grid, calls,
+               {[&](int count) {
+                  for (int i = 0; i < count; ++i) {
+                    for (int launch = 0; launch < spider::info(kernel).launch_count; ++launch)
+                      alone.run_launch(launch, of_part);
+                    alone.end_launches();
+                  }
+                },
+                [&](int count) { part.step(grid.system(), count); }});
   if (this_rank() != 0) return;
   const spider::Extents own = grid.extents();
   std::printf(
@@ -450,7 +451,8 @@ bool run(const Request& request) {
   if (request.kernel == "heat_plate") return run<float>(heat_plate_kernel(), request);
   if (request.kernel == "heat_block") return run<float>(heat_block_kernel(), request);
   if (request.kernel == "heat_f16_block") return run<spider::half>(heat_f16_block_kernel(), request);
-  throw std::runtime_error("the kernels are heat_plate, heat_block and heat_f16_block; sound_block is measured alone");
+  throw std::runtime_error(
+      "the kernels are heat_plate, heat_block and heat_f16_block; sound_block is measured alone");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #define MPICH_SKIP_MPICXX 1
 #endif
 #include <mpi.h>
+#include <spider/reductions.h>
 #include <spider/spider.h>
 
 #ifdef __cplusplus
@@ -44,8 +45,8 @@ typedef struct spider_grid_layout {
  * `periodic` says for z, y, x what the caller expects of the kernel's rules; NULL expects nothing. Ranks that
  * differ in kernel or extents, a Cartesian communicator or `periodic` that contradict the kernel's rules, and
  * parts narrower than the halo are refused, and cuts of an axis along which some fields of a system are
- * periodic and others not; MPI_Dims_create gives such an axis one rank. With the CUDA back end the current device is this rank's, each
- * rank has one of its own, and the kernel is loaded. */
+ * periodic and others not; MPI_Dims_create gives such an axis one rank. With the CUDA back end the current
+ * device is this rank's, each rank has one of its own, and the kernel is loaded. */
 SPIDER_PUBLIC spider_status spider_grid_create(MPI_Comm communicator, const spider_kernel* kernel,
                                                const int64_t whole[3], const int32_t periodic[3],
                                                spider_grid** grid);
@@ -58,8 +59,8 @@ SPIDER_PUBLIC spider_status spider_grid_free(spider_grid* grid);
 
 /** The grid of one field of a system of equations, by its place in spider_kernel_info.field_names: it tells
  * that field's halo, and exchanges, scatters, gathers, reads and writes fields of its storage and axes; along
- * axes on which the field has no cells all ranks have all of it. NULL where there is no such field. It belongs
- * to `grid`, and is freed with it. Not collective. */
+ * axes on which the field has no cells all ranks have all of it. NULL where there is no such field. It
+ * belongs to `grid`, and is freed with it. Not collective. */
 SPIDER_PUBLIC spider_grid* spider_grid_of_field(const spider_grid* grid, int32_t field);
 
 /** Valid as long as the grid; NULL where that is. Of a system the halo is the most that one of its fields
@@ -90,6 +91,12 @@ SPIDER_PUBLIC spider_status spider_grid_iterate(spider_grid* grid, const spider_
  * are behind so many steps is as of spider_run_steps. */
 SPIDER_PUBLIC spider_status spider_grid_run(spider_grid* grid, const spider_sweep* sweep, int64_t steps,
                                             const spider_field** result);
+
+/** spider_reductions_read of the points of all ranks: the numbers, and their bits, are those of one rank.
+ * Each rank has reductions of its own, which its sweeps added to (spider_sweep.reductions of
+ * spider_grid_run). */
+SPIDER_PUBLIC spider_status spider_grid_read_reductions(spider_grid* grid, spider_reductions* reductions,
+                                                        double* values, void* stream);
 
 /** Waits for the stream's work at most so many seconds, and for ever with 0. NCCL errors, which a rank that
  * died may cause, and a time that has run out are SPIDER_ERROR_RANKS: the grid is then good for

@@ -25,8 +25,8 @@ inline void select_device(MPI_Comm communicator) {
   check(spider_select_device(communicator));
 }
 
-/// A whole field, or those of a system of equations, cut into a part for each rank. All functions but those that only tell are collective, and
-/// throw Error on all ranks if on one.
+/// A whole field, or those of a system of equations, cut into a part for each rank. All functions but those
+/// that only tell are collective, and throw Error on all ranks if on one.
 class Grid {
  public:
   /// `whole` is planes, rows, columns. `periodic` is what the caller expects of the kernel's rules along z,

@@ -94,7 +94,7 @@ class Inputs {
 
   [[nodiscard]] const spider_sweep& sweep() const { return sweep_; }
   /// That which is the result of a call.
-  [[nodiscard]] const Field& at(const spider_field* view) const {
+  [[nodiscard]] Field& at(const spider_field* view) const {
     std::size_t i = 0;
     while (&fields_[i]->view() != view) ++i;
     return *fields_[i];
@@ -119,7 +119,8 @@ std::vector<unsigned char> sweep_whole(const Case& drawn, const spider_kernel* k
     std::fprintf(stderr, "%s: %s\n", drawn.name.c_str(), spider_last_error());
     std::abort();
   }
-  const Field& last = inputs.at(result);
+  Field& last = inputs.at(result);
+  last.fetch();
   std::vector<unsigned char> cells;
   for (std::int64_t z = 0; z < drawn.whole[0]; ++z) {
     for (std::int64_t y = 0; y < drawn.whole[1]; ++y) {
@@ -279,7 +280,8 @@ int run(int count, char** arguments) {
 
 int main(int count, char** arguments) {
   MPI_Init(&count, &arguments);
-  const int status = count < 2 ? 2 : run(count, arguments);
+  const int status =
+      count < 2 || spider_select_device(MPI_COMM_WORLD) != SPIDER_OK ? 2 : run(count, arguments);
   MPI_Finalize();
   return status;
 }

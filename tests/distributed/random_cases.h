@@ -62,11 +62,12 @@ class Field {
     const std::int64_t planes = low[0] + extent[0] + high[0];
     const std::int64_t lead = (low[2] + 15) / 16 * 16;
     cells_ = static_cast<std::size_t>(lead + planes * rows * row);
+    host_.assign(cells_ * static_cast<std::size_t>(bytes), 0xFF);
     void* memory = nullptr;
-    if (spider_allocate(cells_ * static_cast<std::size_t>(bytes), &memory) != SPIDER_OK) std::abort();
+    if (spider_allocate(host_.size(), &memory) != SPIDER_OK) std::abort();
     memory_ = static_cast<unsigned char*>(memory);
-    std::memset(memory_, 0xFF, cells_ * static_cast<std::size_t>(bytes));
-    field_.data = memory_ + (lead + (low[0] * rows + low[1]) * row) * bytes;
+    first_ = static_cast<std::size_t>((lead + (low[0] * rows + low[1]) * row) * bytes);
+    field_.data = memory_ + first_;
     std::copy(extent.begin(), extent.end(), field_.extent);
     field_.stride[0] = rows * row;
     field_.stride[1] = row;
@@ -76,32 +77,44 @@ class Field {
   ~Field() { spider_free(memory_); }
 
   [[nodiscard]] const spider_field& view() const { return field_; }
-  [[nodiscard]] unsigned char* at(std::int64_t z, std::int64_t y, std::int64_t x) const {
-    return static_cast<unsigned char*>(field_.data) +
-           (z * field_.stride[0] + y * field_.stride[1] + x) * bytes_;
+  /// A cell of the copy on the host, that of the last fill() or fetch().
+  [[nodiscard]] const unsigned char* at(std::int64_t z, std::int64_t y, std::int64_t x) const {
+    return host_.data() + place_of(z, y, x);
   }
-  void set(std::int64_t z, std::int64_t y, std::int64_t x, std::uint64_t bits) const {
-    std::memcpy(at(z, y, x), &bits, static_cast<std::size_t>(bytes_));
+  /// Copies the field to the host.
+  void fetch() {
+    if (spider_download(host_.data(), host_.size(), memory_, host_.size(), host_.size(), 1) != SPIDER_OK)
+      std::abort();
   }
   /// Sets cells inside the whole's box `begin` to `end`, with the origin of this field in it.
   template <class Wanted>
-  void fill(const Extents& origin, std::uint64_t seed, int storage, const Wanted& wanted) const {
+  void fill(const Extents& origin, std::uint64_t seed, int storage, const Wanted& wanted) {
     for (std::int64_t z = -low_[0]; z < field_.extent[0] + high_[0]; ++z) {
       for (std::int64_t y = -low_[1]; y < field_.extent[1] + high_[1]; ++y) {
         for (std::int64_t x = -low_[2]; x < field_.extent[2] + high_[2]; ++x) {
           const Extents cell{origin[0] + z, origin[1] + y, origin[2] + x};
-          if (wanted(cell)) set(z, y, x, cell_bits(seed, cell[0], cell[1], cell[2], storage));
+          if (!wanted(cell)) continue;
+          const std::uint64_t bits = cell_bits(seed, cell[0], cell[1], cell[2], storage);
+          std::memcpy(host_.data() + place_of(z, y, x), &bits, static_cast<std::size_t>(bytes_));
         }
       }
     }
+    if (spider_upload(memory_, host_.size(), host_.data(), host_.size(), host_.size(), 1) != SPIDER_OK)
+      std::abort();
   }
 
  private:
+  [[nodiscard]] std::size_t place_of(std::int64_t z, std::int64_t y, std::int64_t x) const {
+    return first_ + static_cast<std::size_t>((z * field_.stride[0] + y * field_.stride[1] + x) * bytes_);
+  }
+
   std::int64_t bytes_;
   Extents low_;
   Extents high_;
   std::size_t cells_ = 0;
   unsigned char* memory_ = nullptr;
+  std::vector<unsigned char> host_;
+  std::size_t first_ = 0;  ///< bytes before the first interior cell
   spider_field field_{};
 };
 

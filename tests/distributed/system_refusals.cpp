@@ -99,7 +99,8 @@ void check_calls() {
          SPIDER_ERROR_UNSUPPORTED, "in, out");
   sweep.first_launch = 1;
   sweep.launch_count = 1;
-  expect("a launch", spider_grid_run(grid, &sweep, 1, nullptr), SPIDER_ERROR_UNSUPPORTED, "runs all launches");
+  expect("a launch", spider_grid_run(grid, &sweep, 1, nullptr), SPIDER_ERROR_UNSUPPORTED,
+         "runs all launches");
   sweep.first_launch = sweep.launch_count = 0;
   const std::array<const spider_field*, 3> same{&u.view, &u.view, &damp.view};
   sweep.fields = same.data();

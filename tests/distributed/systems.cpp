@@ -110,7 +110,7 @@ class State {
     return true;
   }
 
-  [[nodiscard]] const Field& field(std::size_t i) const { return *fields_[i]; }
+  [[nodiscard]] Field& field(std::size_t i) const { return *fields_[i]; }
   /// Null where the kernel has none.
   [[nodiscard]] spider_reductions* reductions() const { return reductions_; }
 
@@ -174,6 +174,7 @@ Results step_whole(const Case& drawn, const spider_kernel* kernel) {
   for (std::int32_t i = 0; i < info.field_count; ++i) {
     const Extents extent = extent_of(info, i, drawn.whole);
     auto& of_field = results.fields.emplace_back();
+    state.field(static_cast<std::size_t>(i)).fetch();
     for (std::int64_t z = 0; z < extent[0]; ++z) {
       for (std::int64_t y = 0; y < extent[1]; ++y) {
         const unsigned char* const row = state.field(static_cast<std::size_t>(i)).at(z, y, 0);
@@ -336,7 +337,8 @@ int run(int count, char** arguments) {
 
 int main(int count, char** arguments) {
   MPI_Init(&count, &arguments);
-  const int status = count < 2 ? 2 : run(count, arguments);
+  const int status =
+      count < 2 || spider_select_device(MPI_COMM_WORLD) != SPIDER_OK ? 2 : run(count, arguments);
   MPI_Finalize();
   return status;
 }

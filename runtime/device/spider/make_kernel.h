@@ -87,7 +87,9 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
                  facts.update.scalar_names,
                  0,
                  nullptr,
-                 nullptr};
+                 nullptr,
+                 nullptr,
+                 0};
   for (int i = 0; i < form_count; ++i) kernel.forms[i] = forms[i];
   kernel.form_count = form_count;
   kernel.tap_rows = rows;

@@ -283,6 +283,9 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
       return is_even(spec, axis) && reaches_one(spec, axis);
     case spec::BoundaryRule::constant:
       return face.value == 0 && is_even(spec, axis) && reaches_one(spec, axis);
+    case spec::BoundaryRule::antireflect:
+    case spec::BoundaryRule::antimirror:
+      return false;  // of systems
   }
   return false;
 }

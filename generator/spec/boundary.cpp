@@ -16,10 +16,14 @@ namespace spidergen::spec {
 namespace {
 
 const Choices<BoundaryRule>& plain_rules() {
-  static const Choices<BoundaryRule> rules = {
-      {"halo", BoundaryRule::halo},       {"periodic", BoundaryRule::periodic},
-      {"nearest", BoundaryRule::nearest}, {"reflect", BoundaryRule::reflect},
-      {"mirror", BoundaryRule::mirror},   {"antisymmetric", BoundaryRule::antisymmetric}};
+  static const Choices<BoundaryRule> rules = {{"halo", BoundaryRule::halo},
+                                              {"periodic", BoundaryRule::periodic},
+                                              {"nearest", BoundaryRule::nearest},
+                                              {"reflect", BoundaryRule::reflect},
+                                              {"mirror", BoundaryRule::mirror},
+                                              {"antisymmetric", BoundaryRule::antisymmetric},
+                                              {"antireflect", BoundaryRule::antireflect},
+                                              {"antimirror", BoundaryRule::antimirror}};
   return rules;
 }
 

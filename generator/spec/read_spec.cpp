@@ -151,6 +151,21 @@ KeyLocations key_locations(const Document& document, const diag::SourceLocation&
           document.place("steps"),      document.place("update")};
 }
 
+/// Reports rules of faces that only fields of systems have.
+void refuse_rules_of_systems(const std::array<AxisBoundary, 3>& boundary, Context& context) {
+  for (const AxisBoundary& axis : boundary) {
+    for (const Face* face : {&axis.low, &axis.high}) {
+      if (face->rule != BoundaryRule::antireflect && face->rule != BoundaryRule::antimirror) continue;
+      context.diagnostics.error(
+          face->where,
+          fmt::format("'{}' is a rule for fields of systems of equations; write the stencil as a stage, or "
+                      "'antisymmetric', which is 0 in the first cell beyond the face",
+                      rule_name(face->rule)));
+      return;
+    }
+  }
+}
+
 /// Reports keys that specs do not have, and keys of systems where there are no `stages`.
 void check_document_keys(const Document& document) {
   Node others = document.root;
@@ -191,6 +206,7 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.taps = std::move(summed.taps);
   spec.boundary = read_boundary(document.find("boundary"), dimensions.value_or(any_dimensions),
                                 storage.value_or(Storage::f32), document.start, document.context);
+  refuse_rules_of_systems(spec.boundary, document.context);
   spec.steps = read_steps(document);
   spec.tolerance = read_tolerance(document);
   spec.where = key_locations(document, summed.where);

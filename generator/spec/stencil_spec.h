@@ -40,7 +40,18 @@ enum class Shape { star, box, product, taps, derivative, laplacian, gaussian, fo
 /// SciPy's meanings (scipy.ndimage.correlate: constant, wrap, nearest, reflect, mirror); `halo` reads the
 /// caller's cells.
 /// `antisymmetric` is 0 in the first cell beyond the face, and then takes the field's negatives.
-enum class BoundaryRule { halo, constant, periodic, nearest, reflect, mirror, antisymmetric };
+/// `antireflect` and `antimirror` take the negatives of what `reflect` and `mirror` repeat; of systems alone.
+enum class BoundaryRule {
+  halo,
+  constant,
+  periodic,
+  nearest,
+  reflect,
+  mirror,
+  antisymmetric,
+  antireflect,
+  antimirror
+};
 
 /// The axes, slowest first, as indices of every three-element array here; x is contiguous.
 enum Axis : int { axis_z = 0, axis_y = 1, axis_x = 2 };
@@ -56,8 +67,9 @@ inline constexpr std::array<std::string_view, 3> axis_letters{"z", "y", "x"};
 
 /// The word for a rule in a spec.
 [[nodiscard]] constexpr std::string_view rule_name(BoundaryRule rule) {
-  constexpr std::array<std::string_view, 7> names{"halo",    "constant", "periodic",     "nearest",
-                                                  "reflect", "mirror",   "antisymmetric"};
+  constexpr std::array<std::string_view, 9> names{"halo",          "constant",    "periodic",
+                                                  "nearest",       "reflect",     "mirror",
+                                                  "antisymmetric", "antireflect", "antimirror"};
   return names[static_cast<std::size_t>(rule)];
 }
 

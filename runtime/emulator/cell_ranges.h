@@ -38,6 +38,7 @@ using CellRanges = std::vector<CellRange>;
         i += i < 0 ? extent : -extent;
         break;
       case FaceRule::reflect:
+      case FaceRule::antireflect:
         i = i < 0 ? -1 - i : 2 * extent - 1 - i;
         break;
       case FaceRule::antisymmetric:
@@ -45,6 +46,7 @@ using CellRanges = std::vector<CellRange>;
         i = i < 0 ? -2 - i : 2 * extent - i;
         break;
       case FaceRule::mirror:
+      case FaceRule::antimirror:
         if (extent == 1) return 0;
         i = i < 0 ? -i : 2 * extent - 2 - i;
         break;

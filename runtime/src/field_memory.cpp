@@ -63,12 +63,13 @@ bool differ_by_little(const Differences& outer, const Differences& inner, std::i
 }
 
 bool is_mirror_rule(FaceRule rule) {
-  return rule == FaceRule::reflect || rule == FaceRule::mirror || rule == FaceRule::antisymmetric;
+  return rule == FaceRule::reflect || rule == FaceRule::mirror || rule == FaceRule::antisymmetric ||
+         rule == FaceRule::antireflect || rule == FaceRule::antimirror;
 }
 
 /// Cells between a field's last one and the first that a fold repeats, of which mirror has one too few.
 std::int64_t cells_between(FaceRule rule) {
-  if (rule == FaceRule::mirror) return -1;
+  if (rule == FaceRule::mirror || rule == FaceRule::antimirror) return -1;
   return rule == FaceRule::antisymmetric ? 1 : 0;
 }
 
@@ -77,7 +78,7 @@ std::int64_t cells_between(FaceRule rule) {
 std::int64_t beyond_other_end(FaceRule rule, std::int64_t reach, std::int64_t extent, std::int64_t distance,
                               std::int64_t whole) {
   if (!is_mirror_rule(rule) || reach <= distance) return 0;
-  if (rule == FaceRule::mirror && whole == 1) return 0;
+  if ((rule == FaceRule::mirror || rule == FaceRule::antimirror) && whole == 1) return 0;
   return std::max<std::int64_t>(0, reach - extent - 2 * distance - cells_between(rule));
 }
 

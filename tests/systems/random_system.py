@@ -98,6 +98,7 @@ class _Operators:
 class _Maker:
     def __init__(self, seed, dimensions, halo, cut):
         self._seed, self._rng = seed, random.Random(seed)
+        self._odd = random.Random(f"odd {seed}")  # of its own, so that other draws stay as they were
         rng = self._rng
         self._dimensions = dimensions or rng.choice((1, 2, 2, 2, 3, 3))
         self._axes = AXES[3 - self._dimensions:]
@@ -140,6 +141,8 @@ class _Maker:
         rule = self._rng.choice([one for one in RULES if not (one_side and one == "periodic")])
         if self._halo and self._rng.random() < 0.5:
             return "halo"
+        if rule in ("reflect", "mirror") and self._odd.random() < 0.4:
+            return f"anti{rule}"
         return {"constant": self._rng.choice(("0", "0.5", "-1", "h/2"))} if rule == "constant" else rule
 
     def _make_operators(self):

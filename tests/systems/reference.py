@@ -98,14 +98,16 @@ def source_of(index, n, faces):
             index = n - 1 if high else 0
         elif rule == "periodic":
             index %= n
-        elif rule == "reflect":
+        elif rule in ("reflect", "antireflect"):
             index = 2 * n - 1 - index if high else -1 - index
-        elif rule == "mirror":
+        elif rule in ("mirror", "antimirror"):
             index = 0 if n == 1 else 2 * n - 2 - index if high else -index
         else:  # antisymmetric
             if index in (-1, n):
                 return 0, sign, 0.0
-            index, sign = 2 * n - index if high else -2 - index, -sign
+            index = 2 * n - index if high else -2 - index
+        if rule.startswith("anti"):
+            sign = -sign
     return index, sign, None
 
 

@@ -110,6 +110,14 @@ class Sweeps(unittest.TestCase):
         self.assertEqual(list(found.interior), [-1 + 40, 0 + 500, 1 + 600, 2 + 700])
         self.assertEqual(list(found.values[4:]), [50, 60, 70])
 
+    def test_odd_rules(self):
+        u = numpy.array([1.0, 2, 3, 4])
+        for rule, beyond in (("antireflect", [-2, -1, -4, -3]), ("antimirror", [-3, -2, -3, -2])):
+            system = system_of("  - u: u[-2] + 10*u[2]", f"{{u: {{boundary: {rule}}}}}", dimensions=1)
+            found = reference.sweep(system, {"u": cells(u)})["u"].interior
+            below, above = beyond[:2], beyond[2:]
+            self.assertEqual(list(found), [below[0] + 30, below[1] + 40, 1 + 10*above[0], 2 + 10*above[1]])
+
     def test_corners(self):
         system = system_of("  - u: u[-1, -1]", "{u: {boundary: {y: {constant: 5}, x: antisymmetric}}}")
         u = numpy.arange(6.0).reshape(2, 3)

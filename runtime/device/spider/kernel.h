@@ -352,7 +352,18 @@ constexpr std::uint32_t largest_arguments(const SweepForm* forms, std::int32_t f
 }
 
 /// What lies beyond a face, with the meanings of stencils/README.md.
-enum class FaceRule : std::int32_t { halo, constant, nearest, periodic, reflect, mirror, antisymmetric };
+/// antireflect and antimirror are of systems' fields alone.
+enum class FaceRule : std::int32_t {
+  halo,
+  constant,
+  nearest,
+  periodic,
+  reflect,
+  mirror,
+  antisymmetric,
+  antireflect,
+  antimirror
+};
 
 struct Face {
   FaceRule rule;

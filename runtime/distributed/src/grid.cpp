@@ -35,6 +35,10 @@ const char* name_of(FaceRule rule) {
       return "mirror";
     case FaceRule::antisymmetric:
       return "antisymmetric";
+    case FaceRule::antireflect:
+      return "antireflect";
+    case FaceRule::antimirror:
+      return "antimirror";
     default:
       return "another";
   }

@@ -21,7 +21,8 @@ std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
 }
 
 bool is_mirror_rule(FaceRule rule) {
-  return rule == FaceRule::reflect || rule == FaceRule::mirror || rule == FaceRule::antisymmetric;
+  return rule == FaceRule::reflect || rule == FaceRule::mirror || rule == FaceRule::antisymmetric ||
+         rule == FaceRule::antireflect || rule == FaceRule::antimirror;
 }
 
 /// How far parts of an axis look into their neighbours. An index that a face turns round stays as near to

@@ -47,10 +47,13 @@ struct SignedIndexOf {
 };
 using SignedIndex = SignedIndexOf<std::uint32_t>;
 
-/// Are there rules that take a cell's negative?
+/// Does a rule take a cell's negative?
+SPIDER_DEVICE constexpr bool negates(FaceRule rule) {
+  return rule == FaceRule::antisymmetric || rule == FaceRule::antireflect || rule == FaceRule::antimirror;
+}
 template <class Word>
 SPIDER_DEVICE constexpr bool negates(const AxisRulesOf<Word>& rules) {
-  return rules.low == FaceRule::antisymmetric || rules.high == FaceRule::antisymmetric;
+  return negates(rules.low) || negates(rules.high);
 }
 
 /// The bits to change in a cell, or in each cell of a word (WordOf), that is to be negated; else none.
@@ -116,8 +119,8 @@ SPIDER_DEVICE constexpr MappedIndexOf<Word> map_index(const AxisRulesOf<Word>& r
           rules.high_value};
 }
 
-/// map_index() of an axis with an antisymmetric face, crossing by crossing: the cell before the face is 0,
-/// and those beyond it are the negatives of the field's.
+/// map_index() of an axis with a face that negates, crossing by crossing. Beyond an antisymmetric face the
+/// first cell is 0.
 template <class Word>
 SPIDER_DEVICE constexpr SignedIndexOf<Word> map_signed_index(const AxisRulesOf<Word>& rules, std::int32_t i,
                                                              std::int32_t extent) {
@@ -128,15 +131,14 @@ SPIDER_DEVICE constexpr SignedIndexOf<Word> map_signed_index(const AxisRulesOf<W
     const std::int32_t distance = low ? -i : i - (extent - 1);
     if (rule == FaceRule::constant) return {i, true, low ? rules.low_value : rules.high_value, negated};
     if (rule == FaceRule::halo) return {i, false, 0, negated};
-    if (rule == FaceRule::nearest || (rule == FaceRule::mirror && extent == 1))
+    if (rule == FaceRule::antisymmetric && distance == 1) return {i, true, 0, false};
+    negated = negated != negates(rule);
+    const bool is_mirror = rule == FaceRule::mirror || rule == FaceRule::antimirror;
+    if (rule == FaceRule::nearest || (is_mirror && extent == 1))
       return {low ? 0 : extent - 1, false, 0, negated};
     std::int32_t inwards = distance - 1;
-    if (rule == FaceRule::mirror) inwards = distance;
-    if (rule == FaceRule::antisymmetric) {
-      if (distance == 1) return {i, true, 0, false};
-      inwards = distance - 2;
-      negated = !negated;
-    }
+    if (is_mirror) inwards = distance;
+    if (rule == FaceRule::antisymmetric) inwards = distance - 2;
     i = low ? inwards : extent - 1 - inwards;
   }
   return {i, false, 0, negated};

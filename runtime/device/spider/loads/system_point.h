@@ -125,8 +125,10 @@ SPIDER_DEVICE AxisPlace place_near_field(std::int32_t i, std::int32_t extent) {
       case FaceRule::periodic:
         return edge + inwards * (extent - distance);
       case FaceRule::reflect:
+      case FaceRule::antireflect:
         return edge + inwards * (distance - 1);
       case FaceRule::mirror:
+      case FaceRule::antimirror:
         return edge + inwards * distance;
       case FaceRule::antisymmetric:
         return edge + inwards * (distance - 2);
@@ -138,11 +140,10 @@ SPIDER_DEVICE AxisPlace place_near_field(std::int32_t i, std::int32_t extent) {
     const bool is_zero = rule == FaceRule::antisymmetric && distance == 1;
     return static_cast<std::int8_t>(is_zero ? 3 : rule == FaceRule::constant ? side : 0);
   };
-  if (i < 0) return {fold(low, -i, 0, 1), constant(low, 1, -i), low == FaceRule::antisymmetric};
+  if (i < 0) return {fold(low, -i, 0, 1), constant(low, 1, -i), negates(low)};
   if (i >= extent) {
     const std::int32_t distance = i - (extent - 1);
-    return {fold(high, distance, extent - 1, -1), constant(high, 2, distance),
-            high == FaceRule::antisymmetric};
+    return {fold(high, distance, extent - 1, -1), constant(high, 2, distance), negates(high)};
   }
   return {i, 0, false};
 }

@@ -58,8 +58,8 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
     return {SPIDER_ERROR_LAUNCH, "a grid of " + std::to_string(start.blocks) + " blocks"};
   }
   try {
-    if (auto reason =
-            emulator::run_launch(kernel, start.form, arguments, start.blocks, emulator::read_settings())) {
+    if (auto reason = emulator::run_launch(kernel, start.form, arguments, start.blocks,
+                                           emulator::read_settings(), start.images)) {
       return {SPIDER_ERROR_EMULATION, std::move(*reason)};
     }
   } catch (const std::bad_alloc&) {

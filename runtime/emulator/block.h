@@ -25,6 +25,7 @@ struct Launch {
   SystemAccess* system;       ///< of a launch of a system of equations
   std::uint64_t seed;         ///< of the order in which lanes and warps run
   int products_at_once = 16;  ///< of multiply_sparse and multiply_dense (fragments.h)
+  std::int32_t image = 0;     ///< of a launch of several
 };
 
 /// Runs the blocks of a launch, one after the other, on the calling thread: every lane is a fiber that runs
@@ -42,6 +43,7 @@ class Block {
 
   // What a lane asks for while it runs; all may throw Violation.
   [[nodiscard]] std::int64_t number() const { return number_; }
+  [[nodiscard]] std::int32_t image() const { return launch_.image; }
   [[nodiscard]] FieldAccess& fields() { return *launch_.fields; }
   /// Null where the launch is none of a system.
   [[nodiscard]] SystemAccess* system() { return launch_.system; }

@@ -143,6 +143,9 @@ int warp_index() {
 int block_index() {
   return static_cast<int>(this_lane().block.number());
 }
+int image_index() {
+  return this_lane().block.image();
+}
 
 void sync_warp(emulator::CallSite site) {
   Arrival arrival;

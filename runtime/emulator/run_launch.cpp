@@ -129,13 +129,39 @@ std::optional<std::string> run_sweep(const spider_kernel& kernel, const SweepFor
   return reason ? reason : fields.missing_output();
 }
 
+/// The same of an image of several, of a kernel that finds it by itself. Each has cells of its own.
+std::optional<std::string> run_image(const spider_kernel& kernel, const SweepForm& form,
+                                     const SweepArguments& arguments, std::int64_t blocks,
+                                     const Settings& settings, std::int32_t image) {
+  SweepArguments own = arguments;
+  const std::int64_t bytes = bytes_of(kernel.info.storage);
+  own.input = static_cast<const std::byte*>(own.input) + image * own.input_stride[0] * bytes;
+  own.output = static_cast<std::byte*>(own.output) + image * own.output_stride[0] * bytes;
+  FieldAccess fields(kernel, own);
+  const Launch launch{form, arguments, &fields, nullptr, settings.seed, settings.products_at_once, image};
+  auto reason = run_all(launch, blocks, settings.threads);
+  if (!reason) reason = fields.missing_output();
+  if (reason) *reason = "image " + std::to_string(image) + ", " + *reason;
+  return reason;
+}
+
+std::optional<std::string> run_images(const spider_kernel& kernel, const SweepForm& form,
+                                      const SweepArguments& arguments, std::int64_t blocks,
+                                      const Settings& settings, std::int32_t images) {
+  for (std::int32_t image = 0; image < images; ++image) {
+    if (auto reason = run_image(kernel, form, arguments, blocks, settings, image)) return reason;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> run_launch(const spider_kernel& kernel, const SweepForm& form,
                                       const SweepArguments& arguments, std::int64_t blocks,
-                                      const Settings& settings) {
+                                      const Settings& settings, std::int32_t images) {
   const auto reason =
-      form.sweep.system == nullptr
+      images > 1 ? run_images(kernel, form, arguments, blocks, settings, images)
+      : form.sweep.system == nullptr
           ? run_sweep(kernel, form, arguments, blocks, settings)
           : run_system(kernel, form, static_cast<const SystemArguments&>(arguments), blocks, settings);
   if (!reason) return std::nullopt;

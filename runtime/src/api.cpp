@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend.h"
+#include "batch.h"
 #include "fields.h"
 #include "passes.h"
 #include "ready_sweep.h"
@@ -113,6 +114,13 @@ Outcome check_given(const spider_kernel& kernel, const SweepFields& given, const
                                         "input: it must be null"};
 }
 
+/// The same of all images of a batch.
+Outcome check_images(const spider_kernel& kernel, const SweepFields& given, const spider_part& part,
+                     std::int32_t steps) {
+  Outcome fit = check_given(kernel, given, part, steps);
+  return fit.status == SPIDER_OK && given.batch.count > 1 ? spider::check_apart(kernel, given, part) : fit;
+}
+
 /// Whether a kernel takes no more than spider_apply and its kin give it.
 Outcome check_short_form(const spider_kernel* kernel) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
@@ -145,6 +153,19 @@ Outcome check_pitches(std::uint64_t to_pitch, std::uint64_t from_pitch, std::uin
                                    std::to_string(std::min(to_pitch, from_pitch))};
 }
 
+/// As run_passes(), one image after the other.
+Outcome run_passes_of_images(const spider_kernel& kernel, const SweepFields& given, const spider::Box& box,
+                             const spider_part* part, std::int64_t steps, void* stream) {
+  for (std::int64_t image = 0; image < given.batch.count; ++image) {
+    const spider_field in = spider::image_of(kernel, given, given.in, image);
+    const spider_field out = spider::image_of(kernel, given, given.out, image);
+    if (Outcome swept = spider::run_passes(kernel, in, out, box, part, steps, stream);
+        swept.status != SPIDER_OK)
+      return swept;
+  }
+  return {};
+}
+
 /// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for
 /// the kernel's. The fields are a part of a whole, or `part` is null.
 Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spider::Box* box,
@@ -153,7 +174,7 @@ Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spide
   if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   const spider_field& in = *given.in;
   if (steps == 0) steps = kernel->info.steps;
-  if (Outcome fit = check_given(*kernel, given, part == nullptr ? spider::whole_part(in) : *part, steps);
+  if (Outcome fit = check_images(*kernel, given, part == nullptr ? spider::whole_part(in) : *part, steps);
       fit.status != SPIDER_OK)
     return fit;
   if (box == nullptr && spider::is_empty(in)) return {};
@@ -163,7 +184,7 @@ Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spide
   if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
     return loaded;
   if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
-  if (kernel->pass_count > 0) return spider::run_passes(*kernel, in, *given.out, points, part, 1, stream);
+  if (kernel->pass_count > 0) return run_passes_of_images(*kernel, given, points, part, 1, stream);
   return make_ready(*kernel, given, points, part, residencies, steps).launch(*kernel, stream);
 }
 
@@ -230,8 +251,9 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
                                           " bytes; set its size to sizeof(spider_sweep), here " +
                                           std::to_string(sizeof(spider_sweep))};
   }
-  if (kernel->system != nullptr) return {};
   const spider_sweep whole = spider::extended(*sweep);
+  if (Outcome fit = spider::check_batch(*kernel, whole); fit.status != SPIDER_OK) return fit;
+  if (kernel->system != nullptr) return {};
   if (whole.outputs == nullptr && whole.first_launch == 0 && whole.launch_count == 0 &&
       whole.reductions == nullptr)
     return {};
@@ -242,7 +264,8 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
 
 SweepFields given_by(const spider_sweep& given) {
   const spider_sweep sweep = spider::extended(given);
-  return {sweep.in, sweep.out, sweep.previous, sweep.fields, sweep.scalars, sweep.out_previous};
+  return {sweep.in,      sweep.out,          sweep.previous,         sweep.fields,
+          sweep.scalars, sweep.out_previous, spider::batch_of(sweep)};
 }
 
 /// One sweep of so many steps; 0 stands for the kernel's.
@@ -305,15 +328,17 @@ Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int6
                                     std::to_string(kernel->info.steps) + ", which has no sweep of fewer"};
   }
   // All turns must be fit before the first sweep overwrites anything.
-  if (Outcome fit = check_given(*kernel, given, spider::whole_part(*given.in), most); fit.status != SPIDER_OK)
+  if (Outcome fit = check_images(*kernel, given, spider::whole_part(*given.in), most);
+      fit.status != SPIDER_OK)
     return fit;
   std::vector<SweepFields> turns = spider::rotate(given);
   for (const SweepFields& turn : turns) {
-    if (Outcome fit = check_given(*kernel, turn, spider::whole_part(*turn.in), most); fit.status != SPIDER_OK)
+    if (Outcome fit = check_images(*kernel, turn, spider::whole_part(*turn.in), most);
+        fit.status != SPIDER_OK)
       return fit;
     if (!in_pairs || most == 1) continue;
     for (const SweepFields& single : spider::rotate_in_place(turn)) {
-      if (Outcome fit = check_given(*kernel, single, spider::whole_part(*single.in), 1);
+      if (Outcome fit = check_images(*kernel, single, spider::whole_part(*single.in), 1);
           fit.status != SPIDER_OK)
         return fit;
     }
@@ -333,8 +358,7 @@ Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int6
     Outcome swept;
     if (kernel->pass_count > 0) {
       done = steps;
-      swept = spider::run_passes(*kernel, *given.in, *given.out, whole_interior(*given.in), nullptr, steps,
-                                 stream);
+      swept = run_passes_of_images(*kernel, given, whole_interior(*given.in), nullptr, steps, stream);
     } else {
       swept = run_sweeps(*kernel, all_sweeps, in_pairs, residencies, stream, turns, done);
     }
@@ -385,7 +409,7 @@ Outcome spider::check_run(const spider_kernel* kernel, const spider_sweep* sweep
   if (sweep->in == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   const SweepFields given = given_by(*sweep);
   const std::int32_t steps = writes_before(*kernel) && given.out_previous == nullptr ? 1 : kernel->info.steps;
-  return check_given(*kernel, given, sweep->part == nullptr ? whole_part(*sweep->in) : *sweep->part, steps);
+  return check_images(*kernel, given, sweep->part == nullptr ? whole_part(*sweep->in) : *sweep->part, steps);
 }
 
 int32_t spider_abi_version(void) {

@@ -33,6 +33,7 @@ struct Start {
   std::int64_t blocks;
   bool early;  ///< it may start while the work ahead of it on the stream still runs: Residency::starts_early
   void* stream;
+  std::int32_t images = 1;  ///< of SweepForm::takes_images; SweepArguments says how far they lie apart
 };
 
 /// SPIDER_BACKEND_CUDA, ...

@@ -366,7 +366,7 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(start.blocks));
+  config.gridDim = dim3(static_cast<unsigned>(start.blocks), static_cast<unsigned>(start.images));
   config.blockDim = dim3(static_cast<unsigned>(tiling.warps_per_block * 32));
   config.dynamicSmemBytes = static_cast<std::size_t>(tiling.shared_bytes);
   config.stream = to_stream(start.stream);

@@ -10,8 +10,6 @@ namespace {
 
 using backend::Outcome;
 
-constexpr std::int64_t largest_stride = std::int64_t{1} << 40;
-
 Outcome check_stride(std::int64_t stride, std::int64_t needed, std::int64_t interior, const char* what,
                      const std::string& name) {
   if (stride >= needed && stride <= largest_stride) return {};

@@ -19,6 +19,7 @@ inline constexpr int axis_x = 2;
 // Kernels index axes that are not streamed in one run with 32 bits, and look a strip and the reach beyond.
 inline constexpr std::int64_t largest_extent = std::int64_t{0x7fffffff} - 65536;
 // Addresses, and what is computed from them, stay within 64 bits.
+inline constexpr std::int64_t largest_stride = std::int64_t{1} << 40;
 inline constexpr std::int64_t largest_span_bytes = std::int64_t{1} << 60;
 
 [[nodiscard]] backend::Outcome refuse(spider_status status, std::string reason);

@@ -253,6 +253,14 @@ Outcome check_other(const spider_kernel& kernel, const spider_field& in, const s
   return {};
 }
 
+CellBox cells_read_of(const spider_kernel& kernel, const spider_field& in, const spider_part& part) {
+  return cells_of(kernel, in, part, true);
+}
+
+CellBox cells_read_of(const spider_kernel& kernel, const OtherField& other, const spider_part& part) {
+  return cells_read(kernel, other, *other.field, part);
+}
+
 bool share_cells(const spider_kernel& kernel, const spider_field& a, const spider_field& b) {
   const std::int64_t bytes = element_bytes(kernel);
   return overlap(rows_of(a, interior_of(a), bytes), rows_of(b, interior_of(b), bytes));

@@ -47,7 +47,8 @@ namespace spider {
 /// Is it the size of a sweep, as callers have it or had it before members were appended?
 [[nodiscard]] constexpr bool is_sweep_size(std::uint32_t size) {
   return size == sizeof(spider_sweep) || size == offsetof(spider_sweep, reductions) ||
-         size == offsetof(spider_sweep, outputs) || size == offsetof(spider_sweep, out_previous);
+         size == offsetof(spider_sweep, batch) || size == offsetof(spider_sweep, outputs) ||
+         size == offsetof(spider_sweep, out_previous);
 }
 
 /// A sweep of such a size with zeros for what its caller does not have.
@@ -64,6 +65,7 @@ struct OtherField {
   /// Is it the previous field of a kernel of several steps, which has the input's halo as it takes turns with
   /// it? Else it stays as it is.
   bool takes_turns = false;
+  std::int64_t image_stride = 0;  ///< elements from image to image of a batch
 };
 
 /// Whether a sweep from `in`, which fits the kernel, can read this field at its points and write `out`; the
@@ -72,6 +74,12 @@ struct OtherField {
 [[nodiscard]] backend::Outcome check_other(const spider_kernel& kernel, const spider_field& in,
                                            const spider_field& out, const OtherField& other,
                                            const spider_part& part, std::int32_t steps);
+
+/// The cells that a sweep over this part of a whole reads of its input, and of another field.
+[[nodiscard]] CellBox cells_read_of(const spider_kernel& kernel, const spider_field& in,
+                                    const spider_part& part);
+[[nodiscard]] CellBox cells_read_of(const spider_kernel& kernel, const OtherField& other,
+                                    const spider_part& part);
 
 /// Have two fields of the kernel's storage a cell in common, without their halos?
 [[nodiscard]] bool share_cells(const spider_kernel& kernel, const spider_field& a, const spider_field& b);

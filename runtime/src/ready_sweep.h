@@ -11,6 +11,24 @@
 
 namespace spider {
 
+/// The images of a sweep, which lie one after the other from those of SweepFields on; strides count elements.
+struct Batch {
+  std::int64_t count = 1;
+  std::int64_t stride = 0;      ///< of all fields but those that follow
+  std::int64_t out_stride = 0;  ///< of these two, whichever of them is read or written in a turn
+  const spider_field* out = nullptr;
+  const spider_field* out_previous = nullptr;
+  const std::int64_t* further = nullptr;  ///< of each further field; null: `stride`
+
+  /// Of a field that takes turns.
+  [[nodiscard]] std::int64_t stride_of(const spider_field* field) const {
+    return field == out || field == out_previous ? out_stride : stride;
+  }
+  [[nodiscard]] std::int64_t stride_of_further(std::int32_t i) const {
+    return further == nullptr ? stride : further[i];
+  }
+};
+
 /// What a sweep is given: `previous`, `further` and `scalars` are null where the kernel takes none.
 struct SweepFields {
   const spider_field* in = nullptr;
@@ -19,6 +37,7 @@ struct SweepFields {
   const spider_field* const* further = nullptr;
   const double* scalars = nullptr;
   const spider_field* out_previous = nullptr;
+  Batch batch = {};
 };
 
 /// Does a sweep of the kernel's steps write the step before the last one, too?
@@ -31,6 +50,17 @@ struct SweepFields {
 
 /// A box of a part, counted in the whole.
 [[nodiscard]] Box box_in_whole(const Box& box, const PlacedFields& fields);
+
+/// How far the images of a sweep lie apart, in bytes: of each pointer of its arguments.
+struct ImageSteps {
+  std::int64_t count = 1;
+  bool in_one_launch = false;  ///< the form finds its images by itself
+  std::int64_t input = 0;
+  std::int64_t output = 0;
+  std::int64_t before = 0;
+  std::int64_t output_before = 0;
+  std::int64_t further[most_further_fields] = {};
+};
 
 /// A sweep that only needs to be launched.
 struct ReadySweep {
@@ -47,15 +77,15 @@ struct ReadySweep {
   bool rims_early;  ///< as `early`
   bool beside;      ///< the same of what is ahead but for the launch of the rims
 
-  [[nodiscard]] backend::Outcome launch(const spider_kernel& kernel, void* stream) const {
-    if (rim_blocks > 0) {
-      backend::Outcome launched =
-          backend::launch(kernel, {*rims_form, rim_blocks, rims_early, stream}, rims, in, out);
-      if (launched.status != SPIDER_OK || blocks == 0) return launched;
-    }
-    const bool is_early = rim_blocks > 0 ? beside : early;
-    return backend::launch(kernel, {*form, blocks, is_early, stream}, arguments, in, out);
-  }
+  ImageSteps images;
+
+  /// All images.
+  [[nodiscard]] backend::Outcome launch(const spider_kernel& kernel, void* stream) const;
+
+ private:
+  [[nodiscard]] ReadySweep from_image(std::int64_t image) const;
+  [[nodiscard]] backend::Outcome launch_first(const spider_kernel& kernel, std::int32_t image_count,
+                                              void* stream) const;
 };
 
 /// Of `steps` time steps, of which the kernel has a form; the fields are a part of a whole, or `part` is

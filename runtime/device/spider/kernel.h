@@ -299,6 +299,9 @@ struct SweepForm {
   bool overlaps_rims = false;
   /// Only for fields whose rows start on Tiling::input_alignment and output_alignment bytes.
   bool needs_aligned_rows = false;
+  /// The function, of a kernel of one or two dimensions, adds device::image_index() times the stride from
+  /// plane to plane to its pointers, so that one launch can have all images of a batch.
+  bool takes_images = false;
   std::int32_t steps = 1;  ///< time steps that it advances: spider_kernel_info::steps, or fewer behind those
   /// Cells along y and x, at the low and the high face of the field, that the last form of as many steps
   /// computes, whose function takes several boxes.
@@ -324,6 +327,12 @@ constexpr SweepForm of_large_fields(SweepForm form, std::int32_t min_extent) {
   form.min_extent = min_extent;
   // What steps smaller ones stores vectors, and all forms of a kernel ask for the same rows.
   if (form.tiling.kind == TilingKind::lines) form.tiling.output_alignment = form.tiling.input_alignment;
+  return form;
+}
+
+/// A form whose function takes images.
+constexpr SweepForm of_images(SweepForm form) {
+  form.takes_images = true;
   return form;
 }
 

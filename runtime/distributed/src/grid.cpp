@@ -349,6 +349,9 @@ Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::in
     return {SPIDER_ERROR_UNSUPPORTED,
             "the grid is that of " + grid.cut.name + " alone: steps are the whole grid's"};
   }
+  if (sweep->batch > 1)
+    return {SPIDER_ERROR_UNSUPPORTED,
+            "a grid sweeps one field, no batch: leave batch 0, and call it for each"};
   const bool is_system = grid.kernel->system != nullptr;
   if (!is_system && (sweep->in == nullptr || sweep->out == nullptr))
     return {SPIDER_ERROR_NULL, "a field is null"};

@@ -47,6 +47,8 @@ struct Accumulator {
 int lane_index();
 int warp_index();
 int block_index();
+/// Of those that a launch has.
+int image_index();
 
 /// Every lane of the warp comes here; orders their accesses to shared memory.
 void sync_warp(emulator::CallSite site = emulator::CallSite::current());

@@ -138,6 +138,15 @@ typedef struct spider_sweep {
   /** Of systems with reductions: what the sweep's points are added to, and of several steps those of the last
    * one (spider/reductions.h); NULL: none are computed. */
   spider_reductions* reductions;
+  /** Images that one call sweeps, each by itself: fields of the same extents and strides, of which `in`,
+   * `out` and the others are the first. 0 or 1: one. The stride of an image is elements from its first
+   * interior element to that of the next, at least 0, at most 2^40. Images that are written share no cell with
+   * any other image, and none with the halo that is read of one. */
+  int64_t batch;
+  int64_t batch_stride;     /**< of `in`, `previous` and `fields`; also of `out`, where the next one is 0 */
+  int64_t out_batch_stride; /**< of `out` and `out_previous`; 0: batch_stride */
+  /** Of each of `fields`; NULL: batch_stride. 0 in it: all images read the same field. */
+  const int64_t* field_batch_strides;
 } spider_sweep;
 
 /** SPIDER_ABI of the linked runtime. */
@@ -206,6 +215,9 @@ SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const sp
  * the kernel takes and is not given is SPIDER_ERROR_NULL; what it does not take is SPIDER_ERROR_UNSUPPORTED,
  * as is another size; a part that does not lie in the whole is SPIDER_ERROR_EXTENT. Indices and extents of an
  * update are those of the whole.
+ *
+ * Of a batch: all images, in one launch where the kernel can, else one after the other; box and part are the
+ * same for each. A system of equations with a batch is SPIDER_ERROR_UNSUPPORTED.
  *
  * Of a system: all its launches, or those that `first_launch` and `launch_count` name. Fields have the same
  * extents, 1 along axes on which they have no cells. No buffer that is written shares a cell with another

@@ -17,7 +17,7 @@ from typing import Any, Sequence
 from . import _cache, _package
 from ._generator import Generated
 
-_SHARED_SOURCES = ("src/api.cpp", "src/field_memory.cpp", "src/fields.cpp", "src/passes.cpp", "src/points.cpp",
+_SHARED_SOURCES = ("src/api.cpp", "src/batch.cpp", "src/field_memory.cpp", "src/fields.cpp", "src/passes.cpp", "src/points.cpp",
                    "src/ready_sweep.cpp", "src/reductions.cpp", "src/system.cpp", "src/system_fields.cpp", "src/tiling.cpp")
 
 

@@ -76,8 +76,9 @@ struct cudaFuncAttributes {
 
 struct dim3 {
   dim3() = default;
-  explicit dim3(unsigned count) : x(count) {}
+  explicit dim3(unsigned count, unsigned count_down = 1) : x(count), y(count_down) {}
   unsigned x = 1;
+  unsigned y = 1;
 };
 
 using cudaStream_t = struct CUstream_st*;

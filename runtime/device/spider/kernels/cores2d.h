@@ -417,18 +417,18 @@ struct Cores2d {
 template <class Stencil>
 constexpr SweepForm cores2d_form() {
   using Kernel = Cores2d<Stencil>;
-  return {sweep_cores2d<Stencil>,
-          {TilingKind::blocks,
-           Stencil::warps_per_block,
-           0,
-           Kernel::vector_bytes,
-           Kernel::vector_bytes,
-           {1, Kernel::tile_rows, Stencil::warps_per_block * Kernel::tile_columns},
-           Kernel::left_lanes * Kernel::outputs,
-           Kernel::right_lanes * Kernel::outputs,
-           Kernel::column_anchor,
-           0,
-           0}};
+  return of_images({sweep_cores2d<Stencil>,
+                    {TilingKind::blocks,
+                     Stencil::warps_per_block,
+                     0,
+                     Kernel::vector_bytes,
+                     Kernel::vector_bytes,
+                     {1, Kernel::tile_rows, Stencil::warps_per_block * Kernel::tile_columns},
+                     Kernel::left_lanes * Kernel::outputs,
+                     Kernel::right_lanes * Kernel::outputs,
+                     Kernel::column_anchor,
+                     0,
+                     0}});
 }
 
 }  // namespace device_4

@@ -86,6 +86,7 @@ struct CudaCores {
   static constexpr int step_low = Stencil::step_low;
   static constexpr int row_low = Stencil::row_low;
   static constexpr bool taps_in_code = Stencil::taps_in_code;
+  static constexpr bool takes_images = Stencil::dimensions < 3 && !HasUpdate<Stencil>::value;
   static constexpr int outputs = Stencil::outputs;
   static constexpr int warp_columns = 32 * outputs;
   static constexpr int column_anchor =
@@ -205,6 +206,10 @@ struct CudaCores {
     Walk walk;
     walk.input = static_cast<const Element*>(field.input);
     walk.output = static_cast<Element*>(field.output);
+    if constexpr (takes_images) {
+      walk.input += device::image_index() * field.input_stride[0];
+      walk.output += device::image_index() * field.output_stride[0];
+    }
     walk.input_stride[0] = field.input_stride[step_axis];
     walk.input_stride[1] = field.input_stride[row_axis];
     walk.output_stride[0] = field.output_stride[step_axis];
@@ -687,18 +692,20 @@ constexpr SweepForm cuda_cores_form() {
   using Kernel = CudaCores<Stencil>;
   constexpr TilingKind kinds[] = {TilingKind::lines, TilingKind::strips, TilingKind::blocks};
   const int rows = Stencil::dimensions == 3 ? Stencil::warps_per_block : 1;
-  return {sweep_cuda_cores<Stencil>,
-          {kinds[Stencil::dimensions - 1],
-           Stencil::warps_per_block,
-           Kernel::shared_bytes,
-           Kernel::taps_in_code ? 16 : Kernel::vector_bytes,
-           Kernel::vector_bytes,
-           {1, rows, Kernel::warp_columns},
-           Kernel::margin_low > 0 ? Kernel::margin_low : 0,
-           Kernel::margin_high > 0 ? Kernel::margin_high : 0,
-           Kernel::column_anchor,
-           Kernel::steps_in_flight - 1,
-           Stencil::preferred_steps}};
+  SweepForm form{sweep_cuda_cores<Stencil>,
+                 {kinds[Stencil::dimensions - 1],
+                  Stencil::warps_per_block,
+                  Kernel::shared_bytes,
+                  Kernel::taps_in_code ? 16 : Kernel::vector_bytes,
+                  Kernel::vector_bytes,
+                  {1, rows, Kernel::warp_columns},
+                  Kernel::margin_low > 0 ? Kernel::margin_low : 0,
+                  Kernel::margin_high > 0 ? Kernel::margin_high : 0,
+                  Kernel::column_anchor,
+                  Kernel::steps_in_flight - 1,
+                  Stencil::preferred_steps}};
+  form.takes_images = Kernel::takes_images;
+  return form;
 }
 
 }  // namespace device_4

@@ -67,6 +67,7 @@ struct Stream1d {
   using Fragment = typename Storage::Fragment;
   using Outputs = typename Storage::Outputs;
 
+  static constexpr bool takes_images = !HasUpdate<Stencil>::value;
   static constexpr int element_bytes = Storage::element_bytes;
   static constexpr int vector_elements = Storage::vector_elements;
   static constexpr int vector_bytes = 16;
@@ -113,6 +114,10 @@ struct Stream1d {
     strip.row = row;
     strip.input = static_cast<const Element*>(field.input) + row * field.input_stride[1];
     strip.output = static_cast<Element*>(field.output) + row * field.output_stride[1];
+    if constexpr (takes_images) {
+      strip.input += device::image_index() * field.input_stride[0];
+      strip.output += device::image_index() * field.output_stride[0];
+    }
     strip.columns = field.extent[2];
     strip.first = anchor_column + (index - line * strips) * strip_outputs;
     const std::int64_t begin = box.offset[2] - strip.first;
@@ -303,18 +308,20 @@ constexpr SweepForm stream1d_form() {
   using Kernel = Stream1d<Stencil>;
   constexpr int shared_bytes = Stencil::warps_per_block * Kernel::warp_bytes;
   constexpr int output_bytes = 8;  // of the results that a lane stores at once
-  return {sweep_stream1d<Stencil>,
-          {TilingKind::lines,
-           Stencil::warps_per_block,
-           shared_bytes,
-           Kernel::vector_bytes,
-           output_bytes,
-           {1, 1, Kernel::strip_outputs},
-           0,
-           0,
-           Kernel::strip_anchor,
-           0,
-           0}};
+  SweepForm form{sweep_stream1d<Stencil>,
+                 {TilingKind::lines,
+                  Stencil::warps_per_block,
+                  shared_bytes,
+                  Kernel::vector_bytes,
+                  output_bytes,
+                  {1, 1, Kernel::strip_outputs},
+                  0,
+                  0,
+                  Kernel::strip_anchor,
+                  0,
+                  0}};
+  form.takes_images = Kernel::takes_images;
+  return form;
 }
 
 }  // namespace device_4

@@ -65,6 +65,7 @@ constexpr SweepForm tiles_form(SweepFunction sweep, int warps_per_block, int sha
   form.tiling.row_anchor = row_anchor;
   form.min_blocks_per_sm = min_blocks_per_sm;
   form.starts_early = true;
+  form.takes_images = true;
   return form;
 }
 

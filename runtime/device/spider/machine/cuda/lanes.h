@@ -46,6 +46,10 @@ SPIDER_DEVICE int warp_index() {
 SPIDER_DEVICE int block_index() {
   return static_cast<int>(blockIdx.x);
 }
+/// Of those that a launch has.
+SPIDER_DEVICE int image_index() {
+  return static_cast<int>(blockIdx.y);
+}
 
 SPIDER_DEVICE void sync_warp() {
   __syncwarp();

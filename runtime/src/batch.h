@@ -1,0 +1,28 @@
+/// The images of a batch: several sweeps that one call is given, which differ in where their fields lie.
+#pragma once
+
+#include <spider/kernel.h>
+
+#include <cstdint>
+
+#include "backend.h"
+#include "ready_sweep.h"
+
+namespace spider {
+
+/// Whether a sweep, extended(), has a batch that the kernel can do, with strides in range; the reason if not.
+[[nodiscard]] backend::Outcome check_batch(const spider_kernel& kernel, const spider_sweep& sweep);
+
+/// The batch of a sweep that is checked.
+[[nodiscard]] Batch batch_of(const spider_sweep& sweep);
+
+/// Whether images that are written share no cell with others, or with what is read of others. The first
+/// images are checked already.
+[[nodiscard]] backend::Outcome check_apart(const spider_kernel& kernel, const SweepFields& given,
+                                           const spider_part& part);
+
+/// A field of the kernel's storage, of another image.
+[[nodiscard]] spider_field image_of(const spider_kernel& kernel, const SweepFields& given,
+                                    const spider_field* first, std::int64_t image);
+
+}  // namespace spider

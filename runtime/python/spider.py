@@ -151,6 +151,10 @@ class _Sweep(ctypes.Structure):
         ("first_launch", ctypes.c_int32),
         ("launch_count", ctypes.c_int32),
         ("reductions", ctypes.c_void_p),
+        ("batch", ctypes.c_int64),
+        ("batch_stride", ctypes.c_int64),
+        ("target_batch_stride", ctypes.c_int64),
+        ("field_batch_strides", ctypes.POINTER(ctypes.c_int64)),
     ]
 
 
@@ -420,7 +424,7 @@ class Kernel:
     def run(self, source: Any, target: Any, previous: Any = None, fields: Sequence[Any] = (), scalars: Sequence[float] = (),
             steps: int | None = None, stream: Any = None, target_previous: Any = None,
             box: tuple[Sequence[int], Sequence[int]] | None = None,
-            part: tuple[Sequence[int], Sequence[int]] | None = None) -> Any:
+            part: tuple[Sequence[int], Sequence[int]] | None = None, images: bool = False) -> Any:
         """A sweep of a kernel that takes more than its input: the input one step back, further fields and numbers, in the
         order of `info`. `target` may be the memory of `previous` or, where a sweep has one step, of a field. Fields of sweeps of
         several steps have a halo (halo_of_fields). Returns `target`; with `steps`, after so many of them, whichever of the
@@ -430,11 +434,17 @@ class Kernel:
 
         `box`, (offset, extent), is what is written, with the bits of a whole sweep. With `part`, (origin, whole), the arrays lie
         there in a larger whole, whose faces the rules act at; at the others the cells around the arrays are read
-        (halo). Of both, `steps` are as many as one sweep does."""
+        (halo). Of both, `steps` are as many as one sweep does.
+
+        `images`: all arrays have one more axis, the first, and each index along it is swept by itself. `target` and
+        `target_previous` have one stride along it, `source` and `previous` another or the same one; a field may have a stride of
+        0, and is the same for all."""
         turns = steps is not None and box is None and part is None
-        sweep, views, further = self._sweep(source, target, previous, fields, scalars, turns, box, part)
+        sweep, views, further = self._sweep(source, target, previous, fields, scalars, turns, box, part, images)
         if target_previous is not None:
-            views.append(self._view(target_previous, read=turns, written=True))
+            views.append(self._view(target_previous, read=turns, written=True, images=images))
+            if images:
+                self._take_images(sweep, views, further)
             sweep.target_previous = ctypes.pointer(views[-1].field)
         sweep.stream = _choose_stream(stream, *views, *further)
         if steps is None:
@@ -519,12 +529,12 @@ class Kernel:
                 _require_halo(array, view.cells, self.halo_of_field(name, *shape, part=part), info)
         return views
 
-    def _launcher(self, source: Any, target: Any, previous: Any, fields: Sequence[Any],
-                  scalars: Sequence[float]) -> Callable[[Sequence[int], int | None, Sequence[float]], int]:
+    def _launcher(self, source: Any, target: Any, previous: Any, fields: Sequence[Any], scalars: Sequence[float],
+                  images: bool = False) -> Callable[[Sequence[int], int | None, Sequence[float]], int]:
         """A function that launches this sweep again and returns the status. It takes the addresses of source, target, previous
         (if the kernel has one) and fields, the stream, and the scalars. The caller knows that arrays at these addresses have the
         types, shapes and strides of the arrays given here. Several threads may call the function."""
-        _, views, further = self._sweep(source, target, previous, fields, scalars, False)
+        model, views, further = self._sweep(source, target, previous, fields, scalars, False, images=images)
         patterns, count = [view.field for view in views + further], len(views)
         numbers = ctypes.c_double * len(scalars)
         idle: list[tuple[_Sweep, list[_Field], Any]] = []  # a call takes one out, or makes one
@@ -537,6 +547,8 @@ class Kernel:
                 sweep.fields = (ctypes.POINTER(_Field) * len(further))(*pointers[count:])
             if scalars:
                 sweep.scalars = numbers()
+            for name in ("batch", "batch_stride", "target_batch_stride", "field_batch_strides"):
+                setattr(sweep, name, getattr(model, name))
             return sweep, own, ctypes.byref(sweep)
 
         def launch(addresses: Sequence[int], stream: int | None, scalars: Sequence[float]) -> int:
@@ -557,7 +569,8 @@ class Kernel:
         return launch
 
     def _sweep(self, source: Any, target: Any, previous: Any, fields: Sequence[Any], scalars: Sequence[float],
-               turns: bool, box: Any = None, part: Any = None) -> tuple[_Sweep, list[_View], list[_View]]:
+               turns: bool, box: Any = None, part: Any = None,
+               images: bool = False) -> tuple[_Sweep, list[_View], list[_View]]:
         """A sweep, the views of what takes turns, and those of further fields."""
         sweep = _Sweep(size=ctypes.sizeof(_Sweep))
         if box is not None:
@@ -568,12 +581,13 @@ class Kernel:
         place = self._part(part)
         if place is not None:
             sweep.part = ctypes.pointer(place)
-        a = self._view(source, read=True, written=turns, box=box, part=part)
-        b = self._view(target, read=turns, written=True)
+        a = self._view(source, read=True, written=turns, box=box, part=part, images=images)
+        b = self._view(target, read=turns, written=True, images=images)
         views = [a, b]
         sweep.source, sweep.target = ctypes.pointer(a.field), ctypes.pointer(b.field)
         if previous is not None:
-            views.append(self._view(previous, read=turns or self.info.steps > 1, written=turns, box=box, part=part))
+            views.append(self._view(previous, read=turns or self.info.steps > 1, written=turns, box=box, part=part,
+                                    images=images))
             sweep.previous = ctypes.pointer(views[-1].field)
         if len(fields) != len(self.info.fields):
             raise ValueError(f"{self.info.name} takes {len(self.info.fields)} further fields, not {len(fields)}")
@@ -581,26 +595,47 @@ class Kernel:
             raise ValueError(f"{self.info.name} takes {len(self.info.scalars)} scalars, not {len(scalars)}")
         further = []
         for array, (_, storage) in zip(fields, self.info.fields):
-            further.append(_View.of(array, dataclasses.replace(self.info, storage=storage), False))
-            cells = further[-1].cells
-            _require_halo(array, cells, self._halo_of_further(cells.shape, part), self.info)
+            further.append(_View.of(array, dataclasses.replace(self.info, storage=storage), False, images))
+            own = further[-1].cells.shape[int(images):]
+            _require_halo(array, further[-1].cells, _with_images(self._halo_of_further(own, part), images), self.info)
         if further:
             sweep.fields = (ctypes.POINTER(_Field) * len(further))(*(ctypes.pointer(view.field) for view in further))
         if scalars:
             sweep.scalars = (ctypes.c_double * len(scalars))(*scalars)
+        if images:
+            self._take_images(sweep, views, further)
         return sweep, views, further
+
+    def _take_images(self, sweep: _Sweep, views: Sequence[_View], further: Sequence[_View]) -> None:
+        """Tells a sweep its batch. `views` are of source, target, previous and target_previous, as far as there are any."""
+        names = ["source", "target", *(["previous"] if sweep.previous else []), "target_previous"]
+        counts = {view.images for view in [*views, *further]}
+        if len(counts) > 1:
+            raise ValueError(f"{self.info.name}: the arrays have {' and '.join(map(str, sorted(counts)))} images")
+        sweep.batch = counts.pop()
+        for i, (name, view) in enumerate(zip(names, views)):
+            if i > 1 and view.image_stride != views[i % 2].image_stride:
+                raise ValueError(f"{self.info.name}: the images of {name} lie {view.image_stride} elements apart, those of "
+                                 f"{names[i % 2]} {views[i % 2].image_stride}: both must lie alike")
+        if sweep.batch > 1 and any(view.image_stride == 0 for view in views[1::2]):  # to C a stride like the source's
+            raise ValueError(f"{self.info.name}: the images of the target are one in memory")
+        sweep.batch_stride, sweep.target_batch_stride = views[0].image_stride, views[1].image_stride
+        if further:
+            sweep.field_batch_strides = _int64s("the fields' strides", [view.image_stride for view in further])
 
     def points(self, shape: Sequence[int], cells: Sequence[Sequence[int]], field: str | None = None) -> Points:
         """Cells of arrays of this shape: sources and receivers; of a system of arrays of one `field`."""
         return Points(self, shape, cells, field)
 
-    def _view(self, array: Any, read: bool = False, written: bool = False, box: Any = None, part: Any = None) -> _View:
-        view = _View.of(array, self.info, written)
+    def _view(self, array: Any, read: bool = False, written: bool = False, box: Any = None, part: Any = None,
+              images: bool = False) -> _View:
+        view = _View.of(array, self.info, written, images)
         if read and (any(self.info.reach_low) or any(self.info.reach_high)):
-            halo = self.halo(*view.cells.shape, part=part)
+            own = view.cells.shape[int(images):]
+            halo = self.halo(*own, part=part)
             if box is not None:
-                halo = self._halo_of_box(halo, view.cells.shape, *box)
-            _require_halo(array, view.cells, halo, self.info)
+                halo = self._halo_of_box(halo, own, *box)
+            _require_halo(array, view.cells, _with_images(halo, images), self.info)
         return view
 
     def _halo_of_further(self, shape: Sequence[int], part: Any) -> Any:
@@ -854,7 +889,7 @@ def _require_halo(array: Any, cells: _Cells, halo: Sequence[tuple[int, int]], in
     """Stops where a kernel would read beyond the array what is not known to belong to it."""
     if not any(low or high for low, high in halo):
         return
-    names = "zyx"[-len(halo):]
+    names = _axis_names(len(halo))
     read = [f"{low} before it and {high} after it along {name}" for name, (low, high) in zip(names, halo) if low or high]
     slices = ", ".join(f"{low or ''}:{-high or ''}" for low, high in halo)
     mend = f"pass a view into a padded array, padded[{slices}], or a field of Library.field"
@@ -932,15 +967,18 @@ class _View:
 
     field: _Field
     stream: int | None  #: that the array's interface asks to be ordered with
-    cells: _Cells
+    cells: _Cells  #: of all images
+    images: int = 1
+    image_stride: int = 0  #: elements from image to image
 
     @staticmethod
-    def of(array: Any, info: Info, written: bool) -> _View:
+    def of(array: Any, info: Info, written: bool, images: bool = False) -> _View:
         _refuse_masked(array)
         interface = _interface(array, info)
         shape = tuple(interface["shape"])
-        if len(shape) != info.dimensions:
-            raise ValueError(f"{info.name} has {info.dimensions} dimensions, the array {len(shape)}")
+        if len(shape) != info.dimensions + int(images):
+            raise ValueError(f"{info.name} has {info.dimensions} dimensions{' and one of images' if images else ''}, the array "
+                             f"{len(shape)}")
         if interface["typestr"] not in _TYPES[info.storage]:
             wanted = " or ".join(_TYPES[info.storage])
             raise TypeError(f"{info.name} stores {info.storage} ({wanted}), the array {interface['typestr']}")
@@ -957,16 +995,27 @@ class _View:
         size = _ELEMENT_BYTES[info.storage]
         if cells.strides[-1] != size and shape[-1] > 1:
             raise ValueError(f"elements along x lie {cells.strides[-1]} bytes apart, not {size}: x has to be contiguous")
-        counted = [0, 0]  # from plane to plane, from row to row
+        counted = [0, 0, 0]  # from image to image, from plane to plane, from row to row
         for axis, stride in enumerate(cells.strides[:-1]):
             if stride is None:
                 continue  # one cell, and no halo
             if stride % size != 0 and shape[axis] > 1:
                 raise ValueError(f"a stride of {stride} bytes is no whole number of elements")
-            counted[2 - (len(shape) - 1) + axis] = stride // size
-        extents = [1] * (3 - len(shape)) + list(shape)
-        field = _Field(cells.address, _int64s("the array's shape", extents), _int64s("the array's strides", counted))
-        return _View(field, interface.get("stream"), cells)
+            counted[0 if images and axis == 0 else 3 - (len(shape) - 1) + axis] = stride // size
+        own = shape[int(images):]
+        extents = [1] * (3 - len(own)) + list(own)
+        field = _Field(cells.address, _int64s("the array's shape", extents), _int64s("the array's strides", counted[1:]))
+        return _View(field, interface.get("stream"), cells, shape[0] if images else 1, counted[0])
+
+
+def _with_images(halo: Sequence[tuple[int, int]], images: bool) -> Sequence[tuple[int, int]]:
+    """The halo of arrays that have an axis of images before those of the kernel."""
+    return [(0, 0), *halo] if images else halo
+
+
+def _axis_names(count: int) -> list[str]:
+    """Of arrays of so many axes, the last ones those of a kernel."""
+    return [*("batch",) * (count - 3), *"zyx"][-count:]
 
 
 def _refuse_masked(array: Any) -> None:

@@ -78,6 +78,14 @@ class Array:
         """The same memory, with the axes in this order."""
         return type(self)(*2 * (self.view.transpose(axes),))
 
+    def reshaped(self, index: Sequence[int], shape: Sequence[int]) -> Array:
+        """The same memory: what is at an index of the first axes, in another shape, which the strides allow."""
+        return type(self)(*2 * (self.view[tuple(index)].reshape(tuple(shape)),))
+
+    def repeated(self, shape: Sequence[int]) -> Array:
+        """The same memory along further axes, ahead of its own: to read."""
+        return type(self)(*2 * (numpy.broadcast_to(self.view, tuple(shape)),))
+
     def spread(self, axes: Sequence[bool]) -> Array:
         """The same memory with one cell along the axes that are not set, unless it has all."""
         if len(self.shape) == len(axes):
@@ -140,6 +148,11 @@ class _Cupy(Array):
         shape = _with_halo(self.shape, halo)
         inner = _interior(cupy.ndarray(shape, view.dtype, first, view.strides).copy(order="C"), self.shape, halo)
         return _Cupy(inner, inner)
+
+    def repeated(self, shape: Sequence[int]) -> Array:
+        import cupy
+
+        return _Cupy(*2 * (cupy.broadcast_to(self.view, tuple(shape)),))
 
     @contextlib.contextmanager
     def here(self, stream: Any = None) -> Iterator[None]:
@@ -207,6 +220,9 @@ class _Torch(_Tensor):
     def permuted(self, axes: Sequence[int]) -> Array:
         return _Torch(*2 * (self.view.permute(axes),))
 
+    def repeated(self, shape: Sequence[int]) -> Array:
+        return _Torch(*2 * (self.view.expand(tuple(shape)),))
+
     def padded(self, halo: Halo) -> Array:
         import torch
 
@@ -243,6 +259,12 @@ class _TorchOnHost(_Tensor):
     def permuted(self, axes: Sequence[int]) -> Array:
         return wrap(self.given.detach().permute(axes))
 
+    def reshaped(self, index: Sequence[int], shape: Sequence[int]) -> Array:
+        return wrap(self.given.detach()[tuple(index)].reshape(tuple(shape)))
+
+    def repeated(self, shape: Sequence[int]) -> Array:
+        return wrap(self.given.detach().expand(tuple(shape)))
+
     def numbers(self, count: int, storage: str) -> Array:
         import torch
 
@@ -259,7 +281,7 @@ class _OnDevice(Array):
     current one, and work goes to the stream that the interface names."""
 
     on_device = True
-    can_permute = False
+    can_permute = False  #: and no other view of it can be made
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -468,12 +490,18 @@ def check_elements(array: Array, info: Any, what: str, storage: str) -> None:
 
 def check_written(array: Array, what: str) -> None:
     """ValueError where a kernel cannot write to the array: x is not contiguous, or rows run backwards or overlap."""
-    cells = spider._Cells.of(array.view)
-    if array.empty or cells is None or is_laid_out(cells, [(0, 0)] * len(cells.shape)):
+    if is_writable(array):
         return
+    cells = spider._Cells.of(array.view)
     strides = ", ".join(str(stride) for stride in cells.strides)
     raise ValueError(f"{what} has strides of {strides} bytes; a kernel writes to rows of elements without gaps along the last "
                      f"axis, one after the other in memory, aligned, and apart: pass another {what} and copy from it")
+
+
+def is_writable(array: Array) -> bool:
+    """Can a kernel write to it, as far as its strides say?"""
+    cells = spider._Cells.of(array.view)
+    return array.empty or cells is None or is_laid_out(cells, [(0, 0)] * len(cells.shape))
 
 
 def is_laid_out(cells: Any, halo: Halo) -> bool:
@@ -502,7 +530,7 @@ def readable(array: Array, halo: Halo, info: Any) -> Array:
 def require_halo(array: Array, halo: Halo, info: Any) -> None:
     """ValueError where a copy with the halo would read cells that may not belong to the array."""
     cells = spider._Cells.of(array.view)
-    for name, n, stride, width in zip("zyx"[-len(halo):], cells.shape, cells.strides, halo):
+    for name, n, stride, width in zip(spider._axis_names(len(halo)), cells.shape, cells.strides, halo):
         if n == 1 and stride == 0 and any(width):
             raise ValueError(f"{info.name} reads cells beyond the array along {name}, where it has one cell and a stride of 0, "
                              f"which does not tell where the next is: pass a view into a padded array")

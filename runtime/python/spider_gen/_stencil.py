@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import os
 import sys
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
-from . import _arrays, _autograd, _compilers, _generator, _made, _places, _progress, _thin, _transfers, spider
+from . import _arrays, _autograd, _compilers, _generator, _images, _made, _places, _progress, _thin, _transfers, spider
 from ._calls import MOST_LAUNCHES, REFUSED, in_python
+from ._further import Further
 from ._system import System
-
-_OWN_WORDS = ("out", "stream", "steps", "progress")
 
 
 def stencil(
@@ -84,8 +84,12 @@ class Stencil(_made.Made):
         return self._kernel(_compilers.choose(self._backend))[1].halo_of_fields(*shape)
 
     @_autograd.untraced
-    def __call__(self, u: Any, out: Any = None, stream: Any = None, **given: Any) -> Any:
+    def __call__(self, u: Any, out: Any = None, stream: Any = None, axes: Any = None, **given: Any) -> Any:
         """One sweep of the array, of the spec's storage and dimensions; x is the last axis.
+
+        An array with more axes is a batch of images, each swept by itself: s(stack) with a stack of shape (64, 512, 512) and a
+        2D spec. `axes` are those of the spec, slowest first, e.g. (0, 1) of (rows, columns, channels); all others are the batch.
+        `out` and the input one step back have the shape of `u`; a field that lacks the batch is the same for all images.
 
         Returns `out`, or a new array of the same library and device; NumPy's, where the array is on the host and of neither
         NumPy nor PyTorch, and CuPy's or PyTorch's, where it is on a device and of neither. With `halo` faces `u` is a view into
@@ -101,36 +105,64 @@ class Stencil(_made.Made):
         Inputs may have any strides: negative, 0 as numpy.broadcast_to gives them, or x not contiguous; the package copies them
         where the kernel does not take them. It never copies `out`. The result of an empty array is empty.
 
-        TypeError: no array, another type of elements, `u` and `out` in different places, an array that requires a gradient or
+        TypeError: no array, another type of elements, axes of an array that cannot be permuted, `u` and `out` in different places, an array that requires a gradient or
         is traced. ValueError: another number of dimensions or shape, overlap, an `out` that is read-only or whose rows are not
         contiguous, forward and apart.
         """
         _autograd.keep_dynamo_out()
-        fresh = _places.new_like(u) if out is None and stream is None and self._launches else None
-        if fresh is not None and self._launch_again(u, fresh, stream, given):
-            return fresh
-        if out is not None and self._launch_again(u, out, stream, given):
-            _autograd.mark_written(out)
-            return out
+        if axes is None:
+            fresh = _places.new_like(u) if out is None and stream is None and self._launches else None
+            if fresh is not None and self._launch_again(u, fresh, stream, given):
+                return fresh
+            if out is not None and self._launch_again(u, out, stream, given):
+                _autograd.mark_written(out)
+                return out
         source = _arrays.wrap(u)
-        results = self._transposed_results(source, out, stream, False, given, Stencil.__call__)
+        results = axes is None and self._transposed_results(source, out, stream, False, given, Stencil.__call__)
         if results:
             return results[0]
         library, kernel = self._kernel_for(source)
-        _arrays.check_type(source, kernel.info, "u")
+        axes, given = _axes_of(kernel.info, axes, given)
+        _arrays.check_elements(source, kernel.info, "u", kernel.info.storage)
         if _in_pairs(kernel.info):
             raise TypeError(f"{self.name} takes {kernel.info.steps} steps in a sweep, and a step reads the one before: call "
                             f"iterate(), which returns the last two")
+        if axes is not None or len(source.shape) != kernel.info.dimensions:
+            return self._call_images(library, kernel, source, out, stream, axes, given)
         with source.here(stream):
             target = source.new() if out is None else _arrays.wrap(out, "out", written=True)
             self._check_pair(source, target, kernel)
-            further = _Further.of(kernel.info, source, given)
+            further = Further.of(kernel.info, source, given)
             if source.empty:
                 return target.given
             if source.on_device == kernel.info.on_host:
                 self._through_device(library, kernel, source, target, further)
             elif self._sweep(kernel, source, target, further, stream):
                 self._remember(kernel, source, target, given, further)
+            _arrays.settle(source, target, *further.arrays)
+        _autograd.mark_written(target.given)
+        return target.given
+
+    def _call_images(self, library: Any, kernel: Any, source: _arrays.Array, out: Any, stream: Any, axes: Any,
+                     given: Mapping[str, Any]) -> Any:
+        """One sweep of a batch."""
+        layout = _images.Layout.of(kernel.info, source.shape, axes)
+        with source.here(stream):
+            target = source.new() if out is None else _arrays.wrap(out, "out", written=True)
+            self._check_places(source, target, kernel)
+            u, to = layout.arranged(source, "u"), layout.arranged(target, "out")
+            is_own = out is None and not _arrays.is_writable(to)  # rows of the result have gaps
+            result = u.new() if is_own else to
+            _arrays.check_written(result, "out")
+            further = Further.of(kernel.info, source, given, layout)
+            if source.empty:
+                return target.given
+            if source.on_device == kernel.info.on_host:
+                self._sweep_through_device(library, kernel, u, result, further, layout)
+            elif _images.sweep(kernel, u, result, further, source.stream() if stream is None else stream):
+                self._remember_images(kernel, source, target, given, further, axes is None and not is_own)
+            if is_own:
+                to.view[...] = result.view
             _arrays.settle(source, target, *further.arrays)
         _autograd.mark_written(target.given)
         return target.given
@@ -175,7 +207,7 @@ class Stencil(_made.Made):
         return self._by_axes[key]
 
     @staticmethod
-    def _sweep(kernel: Any, source: _arrays.Array, target: _arrays.Array, further: _Further, stream: Any) -> bool:
+    def _sweep(kernel: Any, source: _arrays.Array, target: _arrays.Array, further: Further, stream: Any) -> bool:
         """A sweep of arrays where the kernel runs. Returns whether it copied none of them."""
         stream = source.stream() if stream is None else stream
         dense = _arrays.readable(source, kernel.halo(*source.shape), kernel.info)
@@ -228,8 +260,10 @@ class Stencil(_made.Made):
         return [address for address, _ in places], key
 
     def _remember(self, kernel: Any, source: _arrays.Array, target: _arrays.Array, given: Mapping[str, Any],
-                  further: _Further) -> None:
-        if not self._reads_halos and any(map(any, (*kernel.halo(*source.shape), *kernel.halo_of_fields(*source.shape)))):
+                  launched: Further | Sequence[_arrays.Array | None]) -> None:
+        """`launched` is what a sweep of one image takes beside its input, or all arrays of a batch as they were launched."""
+        own = source.shape[len(source.shape) - kernel.info.dimensions:]
+        if not self._reads_halos and any(map(any, (*kernel.halo(*own), *kernel.halo_of_fields(*own)))):
             self._reads_halos = True
             self._launches.clear()
         key = self._places(source.given, target.given, given)[1]
@@ -238,7 +272,23 @@ class Stencil(_made.Made):
         arrays = [name for name in given if name not in kernel.info.scalars]
         names = [kernel.info.previous, *(name for name, _ in kernel.info.fields)]
         order = [0, 1, *(2 + arrays.index(name) for name in names if name is not None)]
-        self._keep_launch(key, (kernel, kernel._launcher(source.view, target.view, *further.views()), order))
+        if isinstance(launched, Further):
+            launcher = kernel._launcher(source.view, target.view, *launched.views())
+        else:
+            u, to, previous, *fields = launched
+            scalars = [0.0] * len(kernel.info.scalars)
+            launcher = kernel._launcher(u.view, to.view, previous and previous.view, [field.view for field in fields], scalars, True)
+        self._keep_launch(key, (kernel, launcher, order))
+
+    def _remember_images(self, kernel: Any, source: _arrays.Array, target: _arrays.Array, given: Mapping[str, Any],
+                         further: Further, is_plain: bool) -> None:
+        """Of a batch whose arrays are the caller's, in the order of their axes."""
+        arrays = [value for name, value in given.items() if name not in kernel.info.scalars]
+        if not is_plain or any(_arrays.wrap(array).shape != source.shape for array in arrays):
+            return
+        batch = len(source.shape) - kernel.info.dimensions
+        views = next(_images.pieces([source, target, further.previous, *further.fields], batch))
+        self._remember(kernel, source, target, given, views)
 
     def _keep_launch(self, key: Any, launch: Any) -> None:
         if len(self._launches) >= MOST_LAUNCHES:
@@ -249,29 +299,32 @@ class Stencil(_made.Made):
 
     @_autograd.untraced
     def iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,
-                progress: bool | Callable[[int, int], None] = False, **given: Any) -> Any:
+                progress: bool | Callable[[int, int], None] = False, axes: Any = None, **given: Any) -> Any:
         """`steps` time steps: each sweep's result is the next one's input. `u` stays as it is.
 
         Returns `out`, or a new array. Cells beyond `halo` faces stay what they are around `u`. `progress` is True for a bar
         on standard error with the time left, or a function of the steps done and all steps.
 
         Of a spec with `previous` both the last step and the one before it, to go on from: u, u_old = wave.iterate(u, 100,
-        u_old=u_old, c2dt2=c2dt2). Arrays are taken, and refused, as in a call.
+        u_old=u_old, c2dt2=c2dt2). Arrays, batches and `axes` are taken, and refused, as in a call.
         """
         _autograd.keep_dynamo_out()
         source = _arrays.wrap(u)
-        results = self._transposed_results(source, out, stream, True, given, functools.partial(
+        results = axes is None and self._transposed_results(source, out, stream, True, given, functools.partial(
             Stencil.iterate, steps=steps, progress=_thin.guard(progress)))
         if results:
             return results if len(results) > 1 else results[0]
         library, kernel = self._kernel_for(source)
-        _arrays.check_type(source, kernel.info, "u")
+        axes, given = _axes_of(kernel.info, axes, given)
+        _arrays.check_elements(source, kernel.info, "u", kernel.info.storage)
+        if axes is not None or len(source.shape) != kernel.info.dimensions:
+            return self._iterate_images(kernel, source, steps, out, stream, progress, axes, given)
         with source.here(stream):
             target = None if out is None else _arrays.wrap(out, "out", written=True)
             if target is not None:
                 self._check_pair(source, target, kernel)
             report = _progress.make(progress, self.name)
-            further = _Further.of(kernel.info, source, given)
+            further = Further.of(kernel.info, source, given)
             if source.empty:
                 return self._iterate_nothing(source, target, steps, report, further)
             if further.some:
@@ -285,9 +338,57 @@ class Stencil(_made.Made):
             _autograd.mark_written(target.given)
         return results
 
+    def _iterate_images(self, kernel: Any, source: _arrays.Array, steps: int, out: Any, stream: Any, progress: Any, axes: Any,
+                        given: Mapping[str, Any]) -> Any:
+        """Time steps of a batch."""
+        layout = _images.Layout.of(kernel.info, source.shape, axes)
+        with source.here(stream):
+            target = None if out is None else _arrays.wrap(out, "out", written=True)
+            if target is not None:
+                self._check_places(source, target, kernel)
+                _arrays.check_written(layout.arranged(target, "out"), "out")
+            report = _progress.make(progress, self.name)
+            u = layout.arranged(source, "u")
+            further = Further.of(kernel.info, source, given, layout)
+            if source.empty:
+                return self._iterate_nothing(source, target, steps, report, further)
+            if any(map(any, kernel.halo(*layout.own))) and (further.some or source.on_device):
+                raise NotImplementedError("iterate() with halo faces takes arrays on the host, and no update: call the stencil step "
+                                          "by step, and fill the halo between")
+            count = 2 if further.previous else 1
+            results = [source.new() if target is None or i > 0 else target for i in range(count)]
+            places = [layout.arranged(result, "out") for result in results]
+            if source.on_device == kernel.info.on_host:
+                self._steps_one_by_one(u, places, steps, report, further, layout)
+            else:
+                stream = source.stream() if stream is None else stream
+                last = _images.iterate(kernel, u, steps, stream, report, further, _in_pairs(kernel.info))
+                for place, turn in zip(places, last):
+                    place.view[...] = turn.view.reshape(layout.shape)
+            _arrays.settle(source, *results, *further.arrays)
+        _autograd.mark_written(results[0].given)
+        return tuple(result.given for result in results) if further.previous else results[0].given
+
+    def _steps_one_by_one(self, source: _arrays.Array, places: Sequence[_arrays.Array], steps: int, report: Any, further: Further,
+                          layout: _images.Layout) -> None:
+        """Of images on the host whose kernel runs on a device."""
+        images = math.prod(layout.batch)
+        done = 0
+
+        def run(one: _arrays.Array, *rest: _arrays.Array) -> None:
+            nonlocal done
+            results = self.iterate(one.given, steps, **further.named([array.given for array in rest[len(places):]]))
+            for place, result in zip(rest, results if isinstance(results, tuple) else (results,)):
+                place.view[...] = _arrays.wrap(result).view
+            done += 1
+            if report is not None:
+                report(steps * done // images, steps)
+
+        _images.one_by_one(run, [source, *places, *further.arrays], layout.batch)
+
     @staticmethod
     def _iterate_nothing(source: _arrays.Array, target: _arrays.Array | None, steps: int, report: Any,
-                         further: _Further) -> Any:
+                         further: Further) -> Any:
         """Time steps of empty arrays."""
         if spider._int64("steps", steps) < 0:
             raise ValueError(f"{steps} steps; there must be 0 or more")
@@ -321,16 +422,21 @@ class Stencil(_made.Made):
     @staticmethod
     def _check_pair(source: _arrays.Array, target: _arrays.Array, kernel: Any) -> None:
         _arrays.check_type(target, kernel.info, "out")
+        Stencil._check_places(source, target, kernel)
+        _arrays.check_written(target, "out")
+
+    @staticmethod
+    def _check_places(source: _arrays.Array, target: _arrays.Array, kernel: Any) -> None:
+        _arrays.check_elements(target, kernel.info, "out", kernel.info.storage)
         if source.on_device != target.on_device:
             places = [f"on {'a device' if array.on_device else 'the host'}" for array in (source, target)]
             raise TypeError(f"u is {places[0]} and out {places[1]}: both must be in one place")
         if source.shape != target.shape:
             raise ValueError(f"out has the shape {target.shape}, and u {source.shape}")
-        _arrays.check_written(target, "out")
 
     @staticmethod
     def _iterate_update(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array | None, steps: int,
-                        stream: Any, report: Any, further: _Further) -> Any:
+                        stream: Any, report: Any, further: Further) -> Any:
         """Time steps of a kernel that takes more than its input."""
         halo = kernel.halo(*source.shape)
         uploads = source.on_device == kernel.info.on_host
@@ -376,7 +482,7 @@ class Stencil(_made.Made):
         return tuple(results) if further.previous else results[0]
 
     @staticmethod
-    def _through_device(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array, further: _Further) -> None:
+    def _through_device(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array, further: Further) -> None:
         """A sweep of arrays on the host by a kernel of a device."""
         halo = kernel.halo(*source.shape)
         _arrays.require_halo(source, halo, kernel.info)
@@ -387,6 +493,17 @@ class Stencil(_made.Made):
         else:
             in_python(kernel.apply, a, b)
         _transfers.from_field(b, target)
+
+    def _sweep_through_device(self, library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array, further: Further,
+                              layout: _images.Layout) -> None:
+        """The same of a batch, image by image."""
+        has_previous = further.previous is not None
+
+        def run(one: _arrays.Array, to: _arrays.Array, *rest: _arrays.Array) -> None:
+            own = dataclasses.replace(further, previous=rest[0] if has_previous else None, fields=list(rest[int(has_previous):]))
+            self._through_device(library, kernel, one, to, own)
+
+        _images.one_by_one(run, [source, target, *further.arrays], layout.batch)
 
     @staticmethod
     def _iterate_through_device(library: Any, kernel: Any, source: _arrays.Array, target: _arrays.Array | None, steps: int,
@@ -402,69 +519,11 @@ class Stencil(_made.Made):
         return target.given
 
 
-@dataclasses.dataclass
-class _Further:
-    """What an update takes beside its input."""
-
-    previous: _arrays.Array | None
-    fields: list[_arrays.Array]
-    scalars: list[float]
-    storages: list[str]
-
-    @property
-    def arrays(self) -> list[_arrays.Array]:
-        return [*([self.previous] if self.previous else []), *self.fields]
-
-    @property
-    def some(self) -> bool:
-        return self.previous is not None or bool(self.fields) or bool(self.scalars)
-
-    @staticmethod
-    def of(info: spider.Info, source: _arrays.Array, given: Mapping[str, Any]) -> _Further:
-        """TypeError where a name is missing or not the spec's."""
-        arrays = {info.previous: info.storage} if info.previous else {}
-        arrays |= dict(info.fields)
-        wanted = [*arrays, *info.scalars]
-        for name in wanted:
-            if name in _OWN_WORDS:
-                raise TypeError(f"{info.name} takes a {name}, which calls have a meaning of their own for: give it another name "
-                                f"in the spec")
-        if set(wanted) != set(given):
-            missing = [name for name in wanted if name not in given]
-            unknown = [name for name in given if name not in wanted]
-            what = f"needs {', '.join(missing)} by name" if missing else f"takes no {', '.join(unknown)}"
-            raise TypeError(f"{info.name} {what}: beside u it takes {', '.join(wanted) or 'nothing'}")
-        found = {name: _arrays.wrap(given[name], name) for name in arrays}
-        for name, array in found.items():
-            _arrays.check_type(array, info, name, arrays[name])
-            if array.shape != source.shape:
-                raise ValueError(f"{name} has the shape {array.shape}, and u {source.shape}")
-            if array.on_device != source.on_device:
-                raise TypeError(f"{name} and u are not in one place: both on the host, or both on a device")
-        return _Further(found.get(info.previous), [found[name] for name, _ in info.fields],
-                        [_autograd.number(given[name], name) for name in info.scalars],
-                        [storage for _, storage in info.fields])
-
-    def laid_out(self, kernel: Any) -> _Further:
-        """Itself, or another with copies of the arrays whose strides the kernel does not take."""
-        if not self.previous and not self.fields:
-            return self
-        shape = (self.previous or self.fields[0]).shape
-        none, around = [(0, 0)] * len(shape), kernel.halo_of_fields(*shape)
-        previous = self.previous and _arrays.readable(self.previous, none, kernel.info)
-        fields = [_arrays.readable(field, around, kernel.info) for field in self.fields]
-        if previous is self.previous and all(a is b for a, b in zip(fields, self.fields)):
-            return self
-        return dataclasses.replace(self, previous=previous, fields=fields)
-
-    def views(self) -> tuple[Any, list[Any], list[float]]:
-        return self.previous and self.previous.view, [field.view for field in self.fields], self.scalars
-
-    def uploaded(self, library: Any, kernel: Any) -> tuple[Any, list[Any], list[float]]:
-        """In memory of the device."""
-        up = functools.partial(_transfers.further_field, library, kernel)
-        previous = self.previous and up(self.previous, kernel.info.storage)
-        return previous, [up(field, storage) for field, storage in zip(self.fields, self.storages)], self.scalars
+def _axes_of(info: spider.Info, axes: Any, given: Mapping[str, Any]) -> tuple[Any, Mapping[str, Any]]:
+    """The axes of a call, and what it gives the update, which may have something of this name."""
+    if axes is not None and "axes" in (info.previous, *(name for name, _ in info.fields), *info.scalars):
+        return None, {**given, "axes": axes}
+    return axes, given
 
 
 def _in_pairs(info: spider.Info) -> bool:

@@ -82,7 +82,7 @@ def pays(toolchain: Any) -> bool:
 
 def exchange_axes(shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """The order that makes the longest axis the last, if the array has few columns and is large enough for that to pay."""
-    if len(shape) < 2 or 0 in shape or shape[-1] >= _FEW_COLUMNS_OF_STEPS or math.prod(shape) < _FEWEST_CELLS:
+    if not 2 <= len(shape) <= 3 or 0 in shape or shape[-1] >= _FEW_COLUMNS_OF_STEPS or math.prod(shape) < _FEWEST_CELLS:
         return None
     longest = max(range(len(shape) - 1), key=shape.__getitem__)
     if shape[longest] < _LEAST_RATIO * shape[-1]:

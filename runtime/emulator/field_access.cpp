@@ -159,6 +159,16 @@ FieldAccess::Cell FieldAccess::cell_at(std::int64_t offset, const std::int64_t* 
   const auto& [planes, rows, columns] = near.extent;
   Cell cell{0, 0, offset - near.offset[0] * stride[0] - near.offset[1] * stride[1] - near.offset[2]};
   const std::int64_t plane_size = (rows - 1) * stride[1] + columns;
+  const std::int64_t row_size = (planes - 1) * stride[0] + columns;  // where planes lie within rows
+  const bool planes_within = dimensions_ == 3 && planes > 1 && rows > 1 && stride[0] < plane_size &&
+                             stride[0] >= columns && stride[1] >= row_size;
+  if (planes_within) {
+    cell.y = floor_divide(cell.x + (stride[1] - row_size) / 2, stride[1]);
+    cell.x -= cell.y * stride[1];
+    cell.z = floor_divide(cell.x + (stride[0] - columns) / 2, stride[0]);
+    cell.x -= cell.z * stride[0];
+    return {cell.z + near.offset[0], cell.y + near.offset[1], cell.x + near.offset[2]};
+  }
   if (dimensions_ == 3 && stride[0] >= plane_size && stride[0] > 0) {
     cell.z = floor_divide(cell.x + (stride[0] - plane_size) / 2, stride[0]);
     cell.x -= cell.z * stride[0];

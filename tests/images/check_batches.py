@@ -1,0 +1,202 @@
+"""Random filters of batches through the Python package, on the host, emulated, or on a GPU:
+
+    check_random.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY]
+
+Each image of a batch has the bits that it has by itself, wherever it lies in memory, and the numbers that scipy.ndimage gives in
+double precision, within the bound of the generated file. With --backend cuda arrays are those of CuPy, or else of PyTorch."""
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import os
+import pathlib
+import sys
+
+import numpy
+from scipy import ndimage
+
+import spider_gen
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "systems"))
+
+from check_random import decoded, emulate, encoded  # noqa: E402
+
+#: Of the rules, as scipy.ndimage calls them.
+MODES = {"constant": "constant", "nearest": "nearest", "periodic": "grid-wrap", "reflect": "reflect", "mirror": "mirror"}
+OWN = {1: ((131,), (7,), (300,)), 2: ((37, 143), (5, 6), (1, 70), (64, 260)), 3: ((7, 9, 45), (3, 4, 5))}
+BATCHES = ((3,), (1,), (2, 3), (5,), (2, 1, 2))
+REACH = {1: 9, 2: 4, 3: 2}
+
+
+class Case:
+    """A filter and its arrays."""
+
+    def __init__(self, seed, backend):
+        self.rng = numpy.random.default_rng(seed)
+        self.seed, self.backend = seed, backend
+        self.dimensions = int(self.rng.integers(1, 4))
+        self.storage = self.pick("f16", "f32", "bf16", "f64", "f32")
+        self.rule = self.pick(*MODES)
+        self.weights = self.make_weights()
+        self.steps = 1
+        self.fill = self.make_fill()
+        boundary = {"constant": self.fill} if self.rule == "constant" else self.rule
+        self.made = spider_gen.stencil(weights=self.weights, boundary=boundary, storage=self.storage, name=f"images{seed}",
+                                       backend=backend)
+        self.plan = json.loads(spider_gen._generator.explain(self.made._spec, as_json=True))
+        self.own = self.pick(*OWN[self.dimensions])
+        self.batch = self.pick(*BATCHES)
+
+    def pick(self, *choices):
+        return choices[int(self.rng.integers(len(choices)))]
+
+    def make_fill(self):
+        return float(self.pick(0, 1, -0.5))
+
+    def make_weights(self):
+        size = 2 * self.rng.integers(0, REACH[self.dimensions] + 1, self.dimensions) + 1
+        weights = self.rng.uniform(-1, 1, size)
+        if self.rng.integers(2):
+            weights = numpy.round(8 * weights) / 8
+        weights[tuple(n // 2 for n in size)] = 1
+        return weights
+
+    def values(self, shape):
+        return encoded(self.rng.uniform(-1, 1, shape), self.storage)
+
+    def expected(self, image):
+        """The numbers of one image, and how far results may be off."""
+        def correlate(values, weights, fill):
+            return ndimage.correlate(values, weights, mode=MODES[self.rule], cval=fill)
+
+        numbers = decoded(image, self.storage)
+        fill = float(decoded(encoded(numpy.array([self.fill]), self.storage), self.storage)[0])
+        total = correlate(numbers, self.weights, fill)
+        size = correlate(numpy.abs(numbers), numpy.abs(self.weights), abs(fill))
+        bound = self.plan["error_bound"]
+        neighbourhood = numpy.abs(self.weights).sum() * max(numpy.abs(numbers).max(), abs(fill))
+        return total, (bound["result"] * numpy.abs(total) + bound["sum"] * size + bound["absolute"]
+                       + bound["neighbourhood"] * neighbourhood)
+
+    def arrangements(self):
+        """Arrays of the same images that lie in different ways, with the axes that a call names, or None."""
+        stack = self.values((*self.batch, *self.own))
+        axes = tuple(range(len(self.batch), stack.ndim))
+        yield "dense", stack, None
+        whole = numpy.zeros((*(2 * n for n in self.batch), *(n + 3 for n in self.own)), stack.dtype)
+        part = whole[(*(slice(None, None, 2),) * len(self.batch), *(slice(1, n + 1) for n in self.own))]
+        part[...] = stack
+        yield "a part", part, None
+        yield "backwards", stack[::-1], None
+        order = self.rng.permutation(stack.ndim)
+        mixed = numpy.ascontiguousarray(stack.transpose(order))
+        yield "mixed", mixed, tuple(int(numpy.flatnonzero(order == axis)[0]) for axis in axes)
+        yield "mixed, from the end", mixed, tuple(int(numpy.flatnonzero(order == axis)[0]) - stack.ndim for axis in axes)
+
+    def to_library(self, array):
+        if self.backend != "cuda":
+            return array
+        try:
+            import cupy
+
+            base = cupy.zeros(_room(array), cupy.uint8)
+        except ImportError:
+            return _to_torch(array)
+        first = min(0, sum((n - 1) * stride for n, stride in zip(array.shape, array.strides) if stride < 0))
+        view = cupy.ndarray(array.shape, array.dtype, base.data - first, array.strides)
+        view[...] = cupy.asarray(numpy.ascontiguousarray(array))
+        return view
+
+    def check(self):
+        problems = []
+        for name, array, axes in self.arrangements():
+            problems += self.check_array(name, array, axes)
+        return problems
+
+    def check_array(self, name, array, axes):
+        own = axes or tuple(range(array.ndim - self.dimensions, array.ndim))
+        images = numpy.moveaxis(array, [axis % array.ndim for axis in own], range(-self.dimensions, 0))
+        given = self.to_library(array)
+        found = to_numpy(self.made(given, axes=axes))
+        say = f"seed {self.seed}, {self.storage}, {self.rule}, {name}, shape {array.shape}, axes {axes}: "
+        if found.shape != array.shape:
+            return [say + f"the result has the shape {found.shape}"]
+        last = to_numpy(self.made.iterate(given, 2, axes=axes)) if self.iterates else None
+        problems = []
+        at = [axis % array.ndim for axis in own]
+        results = [None if one is None else numpy.moveaxis(one, at, range(-self.dimensions, 0)) for one in (found, last)]
+        for index in itertools.product(*map(range, images.shape[:-self.dimensions])):
+            problems += [say + f"image {index} {words}" for words in self.check_image(images[index], *(
+                None if one is None else one[index] for one in results))]
+            if problems:
+                break
+        again = to_numpy(self.made(given, axes=axes))
+        if again.tobytes() != found.tobytes():
+            problems.append(say + "a second call gives other bits")
+        return problems
+
+    iterates = True
+
+    def check_image(self, image, found, last):
+        alone = to_numpy(self.made(self.to_library(numpy.ascontiguousarray(image))))
+        if alone.tobytes() != found.tobytes():
+            yield "differs from a sweep of itself"
+        total, bound = self.expected(image)
+        beyond = ~(numpy.abs(decoded(found, self.storage) - total) <= bound)
+        if beyond.any():
+            yield f"has {beyond.sum()} of {beyond.size} values beyond the bound"
+        if last is not None:
+            two = to_numpy(self.made.iterate(self.to_library(numpy.ascontiguousarray(image)), 2))
+            if two.tobytes() != last.tobytes():
+                yield "differs from steps of itself"
+
+
+def _room(array):
+    return sum((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides)) + array.itemsize
+
+
+def _to_torch(array):
+    import torch
+
+    forward = numpy.ascontiguousarray(array)  # PyTorch has no negative strides
+    if array.dtype == numpy.uint16:
+        return torch.from_numpy(forward.view(numpy.int16)).cuda().view(torch.bfloat16)
+    return torch.from_numpy(forward).cuda()
+
+
+def to_numpy(array):
+    if type(array).__module__.startswith("torch"):
+        import torch
+
+        bits = array.view(torch.int16) if array.dtype == torch.bfloat16 else array
+        return bits.cpu().numpy().view(numpy.uint16) if bits is not array else array.cpu().numpy()
+    return array if isinstance(array, numpy.ndarray) else array.get()
+
+
+def check(seed, backend):
+    try:
+        return Case(seed, backend).check()
+    except Exception as error:
+        return [f"seed {seed}: {type(error).__name__}: {error}"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=30)
+    parser.add_argument("--seed", type=int, default=1, help="the first")
+    parser.add_argument("--backend", choices=("host", "cuda"), default="host")
+    parser.add_argument("--emulator", type=pathlib.Path, metavar="LIBRARY")
+    arguments = parser.parse_args()
+    if arguments.emulator:
+        emulate(arguments.emulator)
+    seeds = range(arguments.seed, arguments.seed + arguments.count)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        problems = [problem for one in pool.map(lambda seed: check(seed, arguments.backend), seeds) for problem in one]
+    print(*problems, sep="\n", end="\n" if problems else "")
+    print(f"{len(seeds)} filters from seed {arguments.seed}: {len(problems)} problems")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -104,6 +104,15 @@ void describe_update(const spec::StencilSpec& spec, std::vector<std::string>& li
   if (!spec.scalars.empty()) lines.push_back(fmt::format("Scalars   {}", fmt::join(spec.scalars, ", ")));
 }
 
+/// How results are stored, where that is not said by the storage of a floating-point number.
+std::string results_text(const spec::StencilSpec& spec) {
+  const spec::Storage output = spec::output_of(spec);
+  const std::string stored = spec.output ? fmt::format(", {} results", storage_name(output)) : "";
+  return spec::is_integer(output) ? fmt::format("{}, rounded to the nearest from {} to {}", stored,
+                                                spec::least_value(output), spec::largest_value(output))
+                                  : stored;
+}
+
 /// The error bound in words.
 std::string bound_text(const plan::ErrorBound& bound) {
   if (bound.neighbourhood > 0) {
@@ -253,8 +262,8 @@ std::vector<std::string> report(const spec::StencilSpec& spec, const plan::Kerne
   const bool names_sums = spec.sums.front().name != spec::only_sum;
   if (names_sums) describe_sums(spec, plan.weights, lines);
   if (spec.update) describe_update(spec, lines);
-  lines.push_back(fmt::format("Storage   {} fields, {} sums{}", storage_name(spec.storage),
-                              number_name(spec.storage), inputs_text(spec, plan.engine)));
+  lines.push_back(fmt::format("Storage   {} fields, {} sums{}{}", storage_name(spec.storage),
+                              number_name(spec.storage), inputs_text(spec, plan.engine), results_text(spec)));
   lines.push_back(fmt::format("Weights   {}", weights_text(plan.weights)));
   if (!names_sums) {
     lines.push_back(

@@ -77,7 +77,8 @@ std::string taps_text(const spec::StencilSpec& spec, const plan::KernelPlan& pla
 /// What a caller must know, for the header.
 std::string contract_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::string text =
-      fmt::format("/* The kernel for spider_apply and its kin; fields hold {}.", storage_name(spec.storage));
+      fmt::format("/* The kernel for spider_apply and its kin; fields hold {}{}.", storage_name(spec.storage),
+                  spec.output ? fmt::format(", results {}", storage_name(*spec.output)) : "");
   for (const std::string& line : report(spec, plan)) {
     if (line.starts_with("Stencil") || line.starts_with("Axes") || line.starts_with("Boundary") ||
         line.starts_with("Bound  ") || line.starts_with("Update") || line.starts_with("Fields") ||
@@ -111,6 +112,11 @@ std::string host_forms_text(const Kernel& kernel) {
     if (kernel.spec.update) {
       return fmt::format("spider::host_form<taps, tap_rows, faces, {}, {}, {}, Update>(),",
                          storage_code(kernel.spec.storage), steps, adds_identity);
+    }
+    if (kernel.spec.output) {
+      return fmt::format(
+          "spider::host_form<taps, tap_rows, faces, {}, {}, {}, spider::loops::NoUpdate, {}>(),",
+          storage_code(kernel.spec.storage), steps, adds_identity, storage_code(*kernel.spec.output));
     }
     return fmt::format("spider::host_form<taps, tap_rows, faces, {}, {}{}>(),",
                        storage_code(kernel.spec.storage), steps, adds_identity ? ", true" : "");
@@ -248,6 +254,8 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
         }
         if (neighbourhood > 0)
           bindings["facts"] = fmt::format(", {}, {}, {:.4g}", kernel.plan.op.steps, of_update, neighbourhood);
+        if (kernel.spec.output)
+          bindings["facts"] = fmt::format(", 1, {{}}, 0, {}", storage_code(*kernel.spec.output));
       },
       kernel.plan.scheme);
   return {kernel.spec.name + ".cu", render_part("kernel.cu.in", bindings) + "\n"};

@@ -305,6 +305,7 @@ std::string explain_json(const spec::StencilSpec& spec, const plan::KernelPlan& 
   json += fmt::format("  \"stencil\": \"{}\",\n  \"hash\": \"{}\",\n", spec.name, spec.source_hash);
   json += fmt::format("  \"dimensions\": {},\n  \"storage\": \"{}\",\n  \"accumulate\": \"{}\",\n",
                       spec.dimensions, storage_name(spec.storage), number_name(spec.storage));
+  if (spec.output) json += fmt::format("  \"output\": \"{}\",\n", storage_name(*spec.output));
   json += fmt::format("  \"engine\": \"{}\",\n  \"template\": \"{}\",\n", plan::engine_name(plan.engine),
                       plan.passes.empty() ? plan::scheme_name(plan.scheme) : plan::passes_name);
   json += fmt::format("  \"steps\": {},\n", plan.op.steps);

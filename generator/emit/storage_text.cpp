@@ -17,6 +17,12 @@ std::string_view storage_name(spec::Storage storage) {
       return "bf16";
     case spec::Storage::f64:
       return "f64";
+    case spec::Storage::u8:
+      return "u8";
+    case spec::Storage::u16:
+      return "u16";
+    case spec::Storage::i16:
+      return "i16";
     case spec::Storage::f32:
       break;
   }
@@ -38,6 +44,8 @@ std::string_view accuracy_name(spec::Accuracy accuracy) {
 std::uint64_t stored_bits(spec::Storage storage, double value) {
   if (storage == spec::Storage::f64) return std::bit_cast<std::uint64_t>(value);
   if (storage == spec::Storage::f32) return std::bit_cast<std::uint32_t>(static_cast<float>(value));
+  if (storage == spec::Storage::u8) return static_cast<std::uint8_t>(value);
+  if (spec::is_integer(storage)) return static_cast<std::uint16_t>(static_cast<std::int32_t>(value));
   return plan::to_bits(plan::operand_type(storage), value);
 }
 
@@ -57,6 +65,12 @@ std::string cells_struct(spec::Storage storage) {
       return "Bf16Cells";
     case spec::Storage::f64:
       return "F64Cells";
+    case spec::Storage::u8:
+      return "U8Cells";
+    case spec::Storage::u16:
+      return "U16Cells";
+    case spec::Storage::i16:
+      return "I16Cells";
     case spec::Storage::f32:
       break;
   }

@@ -95,7 +95,9 @@ bool rules_commute(const spec::AxisBoundary& a, const spec::AxisBoundary& b) {
 bool takes_passes(const spec::StencilSpec& spec) {
   const bool is_plain = spec.steps == 1 && spec.sums.size() == 1 && !spec.update && !spec.previous &&
                         spec.fields.empty() && spec.scalars.empty();
-  if (!is_plain || spec.dimensions == 1 || spec::is_half(spec.storage) || spec.taps.empty()) return false;
+  if (!is_plain || spec.dimensions == 1 || spec::is_half(spec.storage) || spec::converts_cells(spec) ||
+      spec.taps.empty())
+    return false;
   return rules_commute(spec.boundary[0], spec.boundary[1]) &&
          rules_commute(spec.boundary[0], spec.boundary[2]) &&
          rules_commute(spec.boundary[1], spec.boundary[2]);

@@ -104,18 +104,40 @@ double most_taps_of_a_sum(const spec::StencilSpec& spec, const RoundedWeights& w
   return *std::max_element(counts.begin(), counts.end());
 }
 
+/// What rounding to results of another storage than the sums' adds. Whole numbers are half a unit off.
+void add_output_rounding(spec::Storage output, ErrorBound& bound) {
+  if (spec::is_integer(output)) {
+    bound.absolute += 0.5;
+  } else if (output == spec::Storage::f32) {
+    bound.result += higher_orders * f32_rounding;
+    bound.absolute += least_f32;
+  } else if (spec::is_half(output)) {
+    bound.result += higher_orders * rounding_error(operand_type(output));
+    bound.absolute += smallest_value(operand_type(output)) / 2;
+  }
+}
+
 /// n multiply-adds, each rounded once to f64, whose sum is the result.
 ErrorBound bound_doubles(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const double taps = most_taps_of_a_sum(spec, plan.weights);
   ErrorBound bound;
   bound.sum = higher_orders * taps * f64_rounding;
   bound.absolute = (taps + 1) * least_f64;
+  if (spec.output) add_output_rounding(*spec.output, bound);
   return bound;
 }
 
 /// n multiply-adds, each rounded once to f32; the result of f32 fields is the sum itself.
 ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const double taps = most_taps_of_a_sum(spec, plan.weights);
+  if (spec::converts_cells(spec)) {
+    ErrorBound bound;
+    bound.sum = higher_orders * taps * f32_rounding;
+    bound.absolute = (taps + 1) * least_f32 / 2;
+    const spec::Storage output = spec::output_of(spec);
+    if (output != spec::Storage::f32) add_output_rounding(output, bound);
+    return bound;
+  }
   // An update takes the sum as it is, in f32.
   const bool f32 = spec.storage == spec::Storage::f32 || spec.update;
   ErrorBound bound;
@@ -275,7 +297,7 @@ ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
 }
 
 std::optional<double> lost_difference(const spec::StencilSpec& spec, int steps) {
-  if (!spec::is_half(spec.storage) || spec.update || spec.sums.size() != 1) return {};
+  if (!spec::is_half(spec.storage) || spec.output || spec.update || spec.sums.size() != 1) return {};
   double sum = 0;
   double others = 0;
   for (const spec::Tap& tap : spec.taps) {

@@ -88,7 +88,7 @@ double from_bits(OperandType type, std::uint16_t bits) {
 }
 
 double stored_value(spec::Storage storage, double value) {
-  if (storage == spec::Storage::f64) return value;
+  if (storage == spec::Storage::f64 || spec::is_integer(storage)) return value;
   if (storage == spec::Storage::f32) return static_cast<double>(static_cast<float>(value));
   return round_to(operand_type(storage), value);
 }

@@ -106,6 +106,7 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
 }  // namespace
 
 bool has_sparse_plan(const spec::StencilSpec& spec) {
+  if (spec::converts_cells(spec)) return false;
   if (spec.dimensions == 1) return spec::is_half(spec.storage);
   return spec.storage == spec::Storage::f16 || (spec.dimensions == 2 && spec.storage != spec::Storage::f64);
 }
@@ -126,10 +127,10 @@ diag::Diagnostics find_objections(const Problem& problem) {
   }
   if (!has_sparse_plan(spec)) {
     diagnostics.error(
-        spec.where.storage,
-        fmt::format("'--engine {}' does not take this storage in {}D yet; '--engine cuda' does, and is the "
+        spec.output ? spec.where.output : spec.where.storage,
+        fmt::format("'--engine {}' does not take this {} in {}D yet; '--engine cuda' does, and is the "
                     "default for it",
-                    engine_name(engine), spec.dimensions));
+                    engine_name(engine), spec.output ? "output" : "storage", spec.dimensions));
   } else if (!problem.op.composed.empty()) {
     if (spec.dimensions == 3) {
       for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x})

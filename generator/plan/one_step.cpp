@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -74,6 +75,7 @@ template <class Taken>
 void consider(const Problem& problem, const ContractionOffer& offer, std::vector<Draft>& drafts) {
   const Contraction& contraction = offer.contraction;
   if (!contraction.is_low_rank() && advances_steps<Taken>() != (problem.op.steps > 1)) return;
+  if (spec::converts_cells(problem.spec) && !std::is_same_v<Taken, CudaCores>) return;
   if (!Taken::takes(problem, contraction)) return;
   const Offer<Taken> taken =
       offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
@@ -176,7 +178,8 @@ std::pair<std::vector<LowRank>, std::string> find_lists(const Problem& problem,
 /// Two passes on CUDA cores; nothing where there are none for such fields.
 std::vector<Draft> draft_core_lists(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
-  if (spec.dimensions != 2 || spec::is_half(spec.storage) || problem.op.steps > 1 || spec.taps.empty())
+  if (spec.dimensions != 2 || spec::is_half(spec.storage) || spec::converts_cells(spec) ||
+      problem.op.steps > 1 || spec.taps.empty())
     return {};
   auto [low_rank, objection] = find_lists(problem, find_core_lists);
   ContractionOffer offer{{}, std::move(objection)};
@@ -238,8 +241,8 @@ EngineDrafts ask_engine(const Problem& problem) {
 
 std::vector<Draft> draft_low_rank(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
-  if (spec.dimensions != 2 || !spec::is_half(spec.storage) || spec.taps.empty() ||
-      spec.accumulate != spec::Accumulate::f32)
+  if (spec.dimensions != 2 || !spec::is_half(spec.storage) || spec::converts_cells(spec) ||
+      spec.taps.empty() || spec.accumulate != spec::Accumulate::f32)
     return {};
   Draft draft;
   draft.candidate.engine = Engine::dense;

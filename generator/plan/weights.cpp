@@ -17,6 +17,7 @@
 #include "plan/common_factor.h"
 #include "plan/engine.h"
 #include "plan/operator.h"
+#include "spec/fields.h"
 
 namespace spidergen::plan {
 namespace {
@@ -420,10 +421,12 @@ void check_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag
 
 /// Even the largest field times the largest weight rounds to 0.
 bool all_results_vanish(const StencilSpec& spec, double largest) {
-  const bool f32 = spec.storage == spec::Storage::f32;
-  const OperandType type = operand_type(spec.storage);
-  const double largest_cell = f32 ? std::numeric_limits<float>::max() : largest_value(type);
-  const double smallest_cell = f32 ? std::numeric_limits<float>::denorm_min() : smallest_value(type);
+  const spec::Storage output = spec::output_of(spec);
+  const double largest_cell = spec::largest_value(spec.storage);
+  const double smallest_cell = spec::is_integer(output)       ? 1
+                               : output == spec::Storage::f64 ? std::numeric_limits<double>::denorm_min()
+                               : output == spec::Storage::f32 ? std::numeric_limits<float>::denorm_min()
+                                                              : smallest_value(operand_type(output));
   return largest * largest_cell * static_cast<double>(operator_of(spec).composed.size()) < smallest_cell / 2;
 }
 
@@ -446,10 +449,9 @@ void check_scales(const StencilSpec& spec, const RoundedWeights& weights, diag::
 bool check_largest(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
   const double largest = largest_magnitude(weights.taps);
   if (!all_results_vanish(spec, largest)) return true;
-  diagnostics.error(
-      spec.where.coefficients,
-      fmt::format("the largest weight, {}, makes every {} result 0; scale the weights up", largest,
-                  spec.storage == spec::Storage::f32 ? "f32" : type_name(weights.type)));
+  diagnostics.error(spec.where.coefficients,
+                    fmt::format("the largest weight, {}, makes every {} result 0; scale the weights up",
+                                largest, spec::storage_name(spec::output_of(spec))));
   return false;
 }
 

@@ -66,9 +66,17 @@ std::string foreign_hint(std::string text) {
   return {};
 }
 
-std::optional<Face> read_plain_rule(const Node& node, Context& context) {
+std::optional<Face> read_plain_rule(const Node& node, Storage storage, Context& context) {
   for (const auto& [name, rule] : plain_rules()) {
-    if (node.text == name) return Face{rule, 0, node.where};
+    if (node.text != name) continue;
+    if (rule == BoundaryRule::antisymmetric && is_integer(storage)) {
+      context.diagnostics.error(node.where,
+                                fmt::format("'antisymmetric' takes negatives of cells, which {} cannot hold; "
+                                            "write 'reflect' or 'mirror', or 'storage: f32'",
+                                            storage_name(storage)));
+      return std::nullopt;
+    }
+    return Face{rule, 0, node.where};
   }
   const std::string hint = foreign_hint(node.text);
   if (!hint.empty()) {
@@ -112,6 +120,14 @@ std::optional<Face> read_constant(const Node& mapping, Storage storage, Context&
   if (!entry) return std::nullopt;
   const std::optional<double> value = read_number(entry->value, "the constant of a boundary", context);
   if (!value) return std::nullopt;
+  const bool is_between = *value >= least_value(storage) && *value <= largest_value(storage);
+  if (is_integer(storage) && (!is_between || *value != std::floor(*value))) {
+    context.diagnostics.error(
+        entry->value.where,
+        fmt::format("{0} cannot hold the constant {1}; write a whole number from {2} to {3}",
+                    storage_name(storage), *value, least_value(storage), largest_value(storage)));
+    return std::nullopt;
+  }
   if (std::fabs(*value) > largest_value(storage)) {
     context.diagnostics.error(entry->value.where,
                               fmt::format("{} cannot hold the constant {}; its largest value is {}",
@@ -123,7 +139,7 @@ std::optional<Face> read_constant(const Node& mapping, Storage storage, Context&
 
 /// A rule by name, or `{constant: v}`.
 std::optional<Face> read_face(const Node& node, Storage storage, Context& context) {
-  if (node.kind == NodeKind::scalar) return read_plain_rule(node, context);
+  if (node.kind == NodeKind::scalar) return read_plain_rule(node, storage, context);
   if (!expect(node, NodeKind::mapping, "a boundary rule is a name or {constant: VALUE}", context))
     return std::nullopt;
   if (node.entries.empty()) {

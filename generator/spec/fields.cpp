@@ -134,15 +134,32 @@ double largest_value(Storage storage) {
       return 0x1.FEp127;
     case Storage::f64:
       return std::numeric_limits<double>::max();
+    case Storage::u8:
+      return 255;
+    case Storage::u16:
+      return 65535;
+    case Storage::i16:
+      return 32767;
     case Storage::f32:
       break;
   }
   return 0x1.FFFFFEp127;
 }
 
+double least_value(Storage storage) {
+  if (storage == Storage::u8 || storage == Storage::u16) return 0;
+  return storage == Storage::i16 ? -32768 : -largest_value(storage);
+}
+
 const Choices<Storage>& storages() {
   static const Choices<Storage> choices = {
-      {"f16", Storage::f16}, {"f32", Storage::f32}, {"bf16", Storage::bf16}, {"f64", Storage::f64}};
+      {"f16", Storage::f16}, {"f32", Storage::f32}, {"bf16", Storage::bf16}, {"f64", Storage::f64},
+      {"u8", Storage::u8},   {"u16", Storage::u16}, {"i16", Storage::i16}};
+  return choices;
+}
+
+const Choices<Storage>& float_storages() {
+  static const Choices<Storage> choices(storages().begin(), storages().begin() + 4);
   return choices;
 }
 
@@ -154,6 +171,12 @@ std::string storage_name(Storage storage) {
       return "bf16";
     case Storage::f64:
       return "f64";
+    case Storage::u8:
+      return "u8";
+    case Storage::u16:
+      return "u16";
+    case Storage::i16:
+      return "i16";
     case Storage::f32:
       break;
   }

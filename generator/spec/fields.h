@@ -85,11 +85,11 @@ template <typename Value>
   return 3 - dimensions;
 }
 
-/// The largest finite value of a storage type.
-[[nodiscard]] double largest_value(Storage storage);
 [[nodiscard]] std::string storage_name(Storage storage);
 
 /// The words for storage types.
 [[nodiscard]] const Choices<Storage>& storages();
+/// Of those of floating-point numbers, that updates and systems of equations take.
+[[nodiscard]] const Choices<Storage>& float_storages();
 
 }  // namespace spidergen::spec

@@ -118,7 +118,7 @@ class Reader {
     const Entry* const storage = find_entry(node, "storage");
     if (storage == nullptr) return spec_.storage;
     const Storage found =
-        read_choice(storage->value, "'storage'", storages(), context_).value_or(spec_.storage);
+        read_choice(storage->value, "'storage'", float_storages(), context_).value_or(spec_.storage);
     if (found == Storage::f64 && spec_.storage != Storage::f64) {
       refuse(storage->value.where,
              fmt::format("{} of f64 goes with 'storage: f64' of the stencil, whose updates are computed in "

@@ -22,8 +22,8 @@ namespace {
 
 const std::vector<std::string>& known_keys() {
   static const std::vector<std::string> keys = [] {
-    std::vector<std::string> all = {"schema",     "stencil", "description", "dimensions", "storage",
-                                    "accumulate", "weights", "accuracy",    "parameters"};
+    std::vector<std::string> all = {"schema", "stencil",    "description", "dimensions", "storage",
+                                    "output", "accumulate", "weights",     "accuracy",   "parameters"};
     for (const std::string& key : operator_keys()) {
       if (key != "accuracy") all.push_back(key);
     }
@@ -89,7 +89,12 @@ void check_storage_keys(const Document& document, const StencilSpec& spec, bool 
         fmt::format("'accuracy' goes with 'storage: f32', not with {}; remove it", storage));
   }
   if (spec.weights == WeightMode::automatic) return;
-  if (spec.storage == Storage::f64) {
+  if (is_integer(spec.storage)) {
+    document.context.diagnostics.error(
+        document.place("weights"),
+        fmt::format("with 'storage: {}' weights are f32 numbers; write 'weights: auto' or remove it",
+                    storage));
+  } else if (spec.storage == Storage::f64) {
     document.context.diagnostics.error(document.place("weights"),
                                        "with 'storage: f64' weights are f64 numbers, as the spec has them; "
                                        "write 'weights: auto' or remove it");
@@ -148,7 +153,7 @@ std::optional<double> read_tolerance(const Document& document) {
 KeyLocations key_locations(const Document& document, const diag::SourceLocation& coefficients) {
   return {document.place("dimensions"), document.place("storage"),  document.place("accumulate"),
           document.place("weights"),    document.place("accuracy"), coefficients,
-          document.place("steps"),      document.place("update")};
+          document.place("steps"),      document.place("update"),   document.place("output")};
 }
 
 /// Reports rules of faces that only fields of systems have.
@@ -180,6 +185,33 @@ void check_document_keys(const Document& document) {
   check_keys(others, known_keys(), "the spec", document.context);
 }
 
+/// Whole numbers, and results of another storage, go with single sweeps of a sum. `steps` and what an update
+/// takes are read by then.
+void check_conversions(const Document& document, const StencilSpec& spec) {
+  if (!converts_cells(spec)) return;
+  const std::string what = is_integer(spec.storage)
+                               ? fmt::format("'storage: {}'", storage_name(spec.storage))
+                               : fmt::format("'output: {}'", storage_name(output_of(spec)));
+  const std::string instead = is_integer(spec.storage) ? "write 'storage: f32'" : "remove 'output'";
+  if (spec.steps != 1) {
+    document.context.diagnostics.error(
+        document.place("steps"),
+        fmt::format("{} goes with sweeps of one step; write 'steps: 1', or {}", what, instead));
+  }
+  for (const char* key : {"previous", "fields", "scalars", "update"}) {
+    if (document.find(key) == nullptr) continue;
+    document.context.diagnostics.error(
+        document.place(key),
+        fmt::format("{} goes with the sum alone, not with '{}'; remove it, or {}", what, key, instead));
+  }
+  if (document.find("sums") != nullptr) {
+    document.context.diagnostics.error(
+        document.place("sums"),
+        fmt::format("{} goes with one sum, not with 'sums'; write its keys in the spec itself, or {}", what,
+                    instead));
+  }
+}
+
 void read_document(const Document& document, const std::vector<ParameterOverride>& overrides,
                    StencilSpec& spec) {
   constexpr int any_dimensions = 3;  // to judge a boundary where the spec's own dimensions are in error
@@ -193,6 +225,9 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   const bool is_difference = shape && has_order_of_accuracy(*shape);
   spec.dimensions = dimensions.value_or(spec.dimensions);
   spec.storage = storage.value_or(spec.storage);
+  if (const Node* const output = document.find("output"))
+    spec.output = read_choice(*output, "'output'", storages(), document.context);
+  if (spec.output == spec.storage) spec.output = std::nullopt;
   spec.accumulate = choice_or_default(document, "accumulate", accumulators());
   spec.weights = choice_or_default(document, "weights", weight_modes());
   if (!is_difference) spec.accuracy = read_accuracy(document);
@@ -211,6 +246,7 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.tolerance = read_tolerance(document);
   spec.where = key_locations(document, summed.where);
   read_further_fields(document.root, dimensions.has_value(), spec, document.context);
+  if (storage) check_conversions(document, spec);
   if (document.source.axes.empty() || !dimensions) return;
   const std::string objection = objection_to_order(document.source.axes, *dimensions);
   if (objection.empty()) {

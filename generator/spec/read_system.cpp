@@ -82,7 +82,7 @@ class Reader {
     spec_.description = read_description(document_);
     const std::optional<int> dimensions = read_dimensions(document_);
     spec_.dimensions = dimensions.value_or(3);  // for what can be judged without
-    spec_.storage = require_choice(document_, "storage", storages()).value_or(Storage::f32);
+    spec_.storage = require_choice(document_, "storage", float_storages()).value_or(Storage::f32);
     spec_.parameters =
         read_parameters(document_.find("parameters"), overrides_, document_.source.path, context_);
     names_.take_parameters(document_.root, true);

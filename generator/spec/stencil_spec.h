@@ -15,13 +15,23 @@
 namespace spidergen::spec {
 
 /// How values lie in memory.
-enum class Storage { f16, f32, bf16, f64 };
+enum class Storage { f16, f32, bf16, f64, u8, u16, i16 };
 
 /// Of a value in memory.
 [[nodiscard]] constexpr int element_bytes(Storage storage) {
   if (storage == Storage::f64) return 8;
+  if (storage == Storage::u8) return 1;
   return storage == Storage::f32 ? 4 : 2;
 }
+
+/// Is a value a whole number, to which results are rounded and brought into its range?
+[[nodiscard]] constexpr bool is_integer(Storage storage) {
+  return storage == Storage::u8 || storage == Storage::u16 || storage == Storage::i16;
+}
+
+/// The largest finite value of a storage type, and the least one.
+[[nodiscard]] double largest_value(Storage storage);
+[[nodiscard]] double least_value(Storage storage);
 
 /// Is a value 16 bits, as tensor cores take it?
 [[nodiscard]] constexpr bool is_half(Storage storage) {
@@ -120,6 +130,7 @@ struct KeyLocations {
   diag::SourceLocation coefficients;  ///< or `shape`, where that makes them, or `sums`
   diag::SourceLocation steps;
   diag::SourceLocation update;
+  diag::SourceLocation output;
 };
 
 /// A field beside input and output, read at the point itself.
@@ -142,6 +153,7 @@ struct StencilSpec {
   /// (spec/store_axes.h); else empty.
   std::string stored_axes;
   Storage storage = Storage::f16;
+  std::optional<Storage> output;  ///< of results, where it is another
   Accumulate accumulate = Accumulate::f32;
   WeightMode weights = WeightMode::automatic;
   Accuracy accuracy = Accuracy::full;    ///< of f32 storage
@@ -157,6 +169,16 @@ struct StencilSpec {
   std::optional<Update> update;          ///< of each point; none: its only sum
   KeyLocations where;
 };
+
+/// Are cells, or results, of a kind that one scheme on CUDA cores alone has: whole numbers, or results of
+/// another storage?
+[[nodiscard]] inline bool converts_cells(const StencilSpec& spec) {
+  return is_integer(spec.storage) || spec.output;
+}
+/// Of results.
+[[nodiscard]] inline Storage output_of(const StencilSpec& spec) {
+  return spec.output.value_or(spec.storage);
+}
 
 /// Does any face have this rule?
 [[nodiscard]] inline bool has_rule(const StencilSpec& spec, BoundaryRule rule) {

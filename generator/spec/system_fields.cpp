@@ -80,7 +80,8 @@ class Reader {
     if (has_keys) {
       check_keys(*keys, {"storage", "boundary", "axes"}, what, context_);
       if (const Entry* storage = find_entry(*keys, "storage")) {
-        field.storage = read_choice(storage->value, "'storage'", storages(), context_).value_or(storage_);
+        field.storage =
+            read_choice(storage->value, "'storage'", float_storages(), context_).value_or(storage_);
       }
       if (const Entry* axes = find_entry(*keys, "axes")) read_axes(axes->value, what, field);
       boundary = find_entry(*keys, "boundary");

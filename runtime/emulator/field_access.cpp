@@ -57,6 +57,7 @@ FieldAccess::FieldAccess(const spider_kernel& kernel, const SweepArguments& argu
     : faces_(kernel.faces),
       dimensions_(kernel.info.dimensions),
       element_bytes_(static_cast<int>(spider::bytes_of(kernel.info.storage))),
+      output_bytes_(static_cast<int>(spider::bytes_of(kernel.info.output))),
       arguments_(arguments),
       boxes_(std::move(boxes)),
       input_memory_(allocation_around(
@@ -249,8 +250,8 @@ void FieldAccess::check_further(const void* cell, int bytes) const {
 }
 
 void FieldAccess::note_output(const void* cell, int count) {
-  check_alignment(cell, count * element_bytes_, "writes");
-  const std::int64_t first = offset_of(cell, arguments_.output, element_bytes_);
+  check_alignment(cell, count * output_bytes_, "writes");
+  const std::int64_t first = offset_of(cell, arguments_.output, output_bytes_);
   const std::int64_t stride[2] = {arguments_.extent[0] == 1 ? 0 : arguments_.output_stride[0],
                                   arguments_.extent[1] == 1 ? 0 : arguments_.output_stride[1]};
   for (std::int64_t offset = first; offset < first + count; ++offset) {

@@ -39,6 +39,8 @@ class FieldAccess {
 
   /// Of a cell, in bytes.
   [[nodiscard]] int element_bytes() const { return element_bytes_; }
+  /// Of a cell of the output.
+  [[nodiscard]] int output_bytes() const { return output_bytes_; }
 
   /// After the launch: says which cell was never written, and how many.
   [[nodiscard]] std::optional<std::string> missing_output() const;
@@ -76,6 +78,7 @@ class FieldAccess {
   const Face (&faces_)[3][2];
   int dimensions_;
   int element_bytes_;
+  int output_bytes_;
   SweepArguments arguments_;
   std::vector<Box> boxes_;  // of the launch, within arguments_.box
   std::vector<Further> further_;

@@ -124,7 +124,7 @@ void store_cells(void* to, const Value& value) {
     system->note_write(to, static_cast<int>(sizeof(Value)));
   } else {
     emulator::FieldAccess& fields = fields_for(this_lane());
-    fields.note_output(to, static_cast<int>(sizeof(Value)) / fields.element_bytes());
+    fields.note_output(to, static_cast<int>(sizeof(Value)) / fields.output_bytes());
   }
   std::memcpy(to, &value, sizeof value);
 }
@@ -325,6 +325,11 @@ void store_shared(Shared to, std::uint64_t v) {
   store_shared(to, std::bit_cast<Pair>(v));
 }
 
+void store_shared(Shared to, std::uint8_t v) {
+  const Lane& lane = this_lane();
+  lane.block.shared().store(lane.block.moment(lane), to, v);
+}
+
 void store_shared(Shared to, std::uint16_t v) {
   const Lane& lane = this_lane();
   lane.block.shared().store(lane.block.moment(lane), to, v);
@@ -446,6 +451,15 @@ void load_cell_pair(const void* from, std::uint32_t* words) {
 void load_cell_vector(const void* from, std::uint32_t* words) {
   const Vector v = load_of_system<Vector>(from);
   std::copy_n(v.word, 4, words);
+}
+
+std::uint8_t load_field(const std::uint8_t* from) {
+  fields_for(this_lane()).check_input(from, 1, "reads");
+  return *from;
+}
+
+void store_field(std::uint8_t* to, std::uint8_t v) {
+  store_cells(to, v);
 }
 
 std::uint16_t load_field(const std::uint16_t* from) {

@@ -136,7 +136,8 @@ std::optional<std::string> run_image(const spider_kernel& kernel, const SweepFor
   SweepArguments own = arguments;
   const std::int64_t bytes = bytes_of(kernel.info.storage);
   own.input = static_cast<const std::byte*>(own.input) + image * own.input_stride[0] * bytes;
-  own.output = static_cast<std::byte*>(own.output) + image * own.output_stride[0] * bytes;
+  own.output =
+      static_cast<std::byte*>(own.output) + image * own.output_stride[0] * bytes_of(kernel.info.output);
   FieldAccess fields(kernel, own);
   const Launch launch{form, arguments, &fields, nullptr, settings.seed, settings.products_at_once, image};
   auto reason = run_all(launch, blocks, settings.threads);

@@ -128,6 +128,7 @@ void SharedMemory::note_store(const Moment& now, std::uint32_t to, std::uint32_t
     check_writable(now, unit, offset);
     unit.writer = now;
     unit.in_flight = false;
+    unit.bytes_written = 3;
   }
 }
 
@@ -177,6 +178,25 @@ void SharedMemory::store(const Moment& now, std::uint32_t to, std::uint16_t valu
   memory_[to / 2] = value;
 }
 
+void SharedMemory::store(const Moment& now, std::uint32_t to, std::uint8_t value) {
+  check_range(to, sizeof value, "writes");
+  Unit& unit = units_[to / 2];
+  const auto byte = static_cast<std::uint8_t>(1U << to % 2);
+  // Another lane may write the other byte at the same time.
+  const bool beside =
+      from_this_block(unit.writer) && !happened_before(unit.writer, now) && (unit.bytes_written & byte) == 0;
+  if (beside) {
+    unit.bytes_written = 3;
+  } else {
+    check_writable(now, unit, to);
+    unit.bytes_written = byte;
+  }
+  unit.writer = now;
+  const unsigned shift = to % 2 * 8;
+  memory_[to / 2] =
+      static_cast<std::uint16_t>((memory_[to / 2] & ~(0xffU << shift)) | unsigned{value} << shift);
+}
+
 void SharedMemory::start_copy(const Moment& now, std::uint32_t to, std::uint32_t bytes) {
   check_range(to, bytes, "copies to");
   for (std::uint32_t offset = to; offset < to + bytes; offset += 2) {
@@ -184,6 +204,7 @@ void SharedMemory::start_copy(const Moment& now, std::uint32_t to, std::uint32_t
     check_writable(now, unit, offset);
     unit.writer = now;
     unit.in_flight = true;
+    unit.bytes_written = 3;
   }
   std::fill_n(&memory_[to / 2], bytes / 2, poison);
 }

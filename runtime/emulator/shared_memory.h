@@ -20,7 +20,8 @@ struct Moment {
 /// both between?
 [[nodiscard]] bool happened_before(const Moment& past, const Moment& now);
 
-/// The shared memory of one block, and who wrote and read each 2 bytes of it (no instruction touches less).
+/// The shared memory of one block, and who wrote and read each 2 bytes of it (only stores of single
+/// bytes touch less).
 /// Two accesses by different lanes, at least one a write, must have a sync_warp (same warp) or a sync_block
 /// between them. All offsets are bytes; every broken rule is a Violation.
 class SharedMemory {
@@ -37,6 +38,7 @@ class SharedMemory {
   void store(const Moment& now, std::uint32_t to, const device::Pair& value);
   void store(const Moment& now, std::uint32_t to, std::uint32_t value);
   void store(const Moment& now, std::uint32_t to, std::uint16_t value);
+  void store(const Moment& now, std::uint32_t to, std::uint8_t value);
 
   /// A copy to the `bytes` at `to`, which is a multiple of them, begins: they hold NaN and belong to nobody
   /// until finish_copy.
@@ -50,6 +52,7 @@ class SharedMemory {
     bool in_flight = false;
     bool many_lanes_read = false;    ///< several lanes of reader.warp in reader.warp_epoch
     bool many_warps_read = false;    ///< several warps in reader.block_epoch
+    std::uint8_t bytes_written = 3;  ///< since the synchronisation before: bit 0, bit 1
     std::uint16_t other_reader = 0;  ///< a lane that is not `reader`'s, where one of the two above is set
   };
 

@@ -1,12 +1,16 @@
 /// Rows of cells as rows of numbers and back, for each storage.
 #pragma once
 
+#include <spider/spider.h>
 #include <spider/half.hpp>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #if defined(__F16C__)
 #include <immintrin.h>
@@ -57,6 +61,34 @@ struct F16Cells {
   }
 };
 
+/// Whole numbers, rounded to nearest, ties to even, to the least or largest where numbers lie beyond; of a
+/// NaN the least.
+template <class Cell>
+struct IntegerCells {
+  using Element = Cell;
+  using Number = float;
+
+  template <class Wider>
+  static void load(const Element* from, Wider* to, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Wider>(from[i]);
+  }
+  template <class Wider>
+  static void store(const Wider* from, Element* to, std::int64_t count) {
+    constexpr auto least = static_cast<Wider>(std::numeric_limits<Cell>::lowest());
+    constexpr auto most = static_cast<Wider>(std::numeric_limits<Cell>::max());
+    // What is added leaves no digit behind the point.
+    constexpr Wider rounds = sizeof(Wider) == 8 ? static_cast<Wider>(0x1.8p52) : static_cast<Wider>(0x1.8p23);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Wider above = from[i] > least ? from[i] : least;
+      const Wider within = above < most ? above : most;
+      to[i] = static_cast<Element>(static_cast<std::int32_t>(within + rounds - rounds));
+    }
+  }
+};
+using U8Cells = IntegerCells<std::uint8_t>;
+using U16Cells = IntegerCells<std::uint16_t>;
+using I16Cells = IntegerCells<std::int16_t>;
+
 /// bf16: the upper half of an f32; rounded to nearest, ties to even.
 struct Bf16Cells {
   using Element = std::uint16_t;
@@ -77,5 +109,53 @@ struct Bf16Cells {
     }
   }
 };
+
+/// The f32 that bf16 rounds as it would the double: inexact ones have an odd last bit.
+inline float round_to_odd(double number) {
+  const auto nearest = static_cast<float>(number);
+  if (static_cast<double>(nearest) == number || !std::isfinite(nearest)) return nearest;
+  auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if (std::fabs(static_cast<double>(nearest)) > std::fabs(number)) --bits;
+  return std::bit_cast<float>(bits | 1U);
+}
+
+/// Numbers as cells of f16 and bf16, rounded once.
+inline void store_halves(std::int32_t storage, const float* from, std::uint16_t* to, std::int64_t count) {
+  return storage == SPIDER_F16 ? F16Cells::store(from, to, count) : Bf16Cells::store(from, to, count);
+}
+inline void store_halves(std::int32_t storage, const double* from, std::uint16_t* to, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float number = round_to_odd(from[i]);
+    if (storage == SPIDER_F16) {
+      to[i] = half(from[i]).bits();
+    } else {
+      Bf16Cells::store(&number, to + i, 1);
+    }
+  }
+}
+
+/// Numbers as cells of any storage, rounded once.
+template <class Number>
+void store_cells(std::int32_t storage, const Number* from, std::byte* to, std::int64_t count) {
+  const auto convert = [&](auto* cells) {
+    for (std::int64_t i = 0; i < count; ++i)
+      cells[i] = static_cast<std::remove_pointer_t<decltype(cells)>>(from[i]);
+  };
+  switch (storage) {
+    case SPIDER_F16:
+    case SPIDER_BF16:
+      return store_halves(storage, from, reinterpret_cast<std::uint16_t*>(to), count);
+    case SPIDER_U8:
+      return U8Cells::store(from, reinterpret_cast<std::uint8_t*>(to), count);
+    case SPIDER_U16:
+      return U16Cells::store(from, reinterpret_cast<std::uint16_t*>(to), count);
+    case SPIDER_I16:
+      return I16Cells::store(from, reinterpret_cast<std::int16_t*>(to), count);
+    case SPIDER_F64:
+      return convert(reinterpret_cast<double*>(to));
+    default:
+      return convert(reinterpret_cast<float*>(to));
+  }
+}
 
 }  // namespace spider::host

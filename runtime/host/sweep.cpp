@@ -15,6 +15,7 @@
 #include "axis.h"
 #include "cells.h"
 #include "parallel.h"
+#include "src/fields.h"
 #include "tiles.h"
 
 namespace spider::host {
@@ -115,7 +116,7 @@ class Sweep {
       box[axis] = {begin, begin + arguments_.box.extent[axis]};
     }
     if constexpr (std::is_same_v<Element, Number>) {
-      if (stencil_.steps == 1 && box[axis_x].size() > most_columns_of_copied_fields) {
+      if (stencil_.steps == 1 && !converts() && box[axis_x].size() > most_columns_of_copied_fields) {
         Tile low = box;
         Tile high = box;
         box[axis_x] = columns_within_faces(box[axis_x]);
@@ -131,6 +132,9 @@ class Sweep {
   }
 
  private:
+  /// Are results of another storage?
+  [[nodiscard]] bool converts() const { return stencil_.output >= 0 && stencil_.output != stencil_.storage; }
+
   void reach(int axis, std::int32_t low, std::int32_t high) {
     std::int64_t(&far)[2] = axes_[axis].reach;
     far[0] = std::max<std::int64_t>(far[0], -low);
@@ -519,6 +523,7 @@ class Sweep {
         update_row(scratch, z, y + row, x, count, kept(z, y) + first, before, sums + first, line);
       }
     }
+    if (is_last && converts()) return store_converted(sums, layout.pitch, z, y, rows, columns);
     if (is_last) {
       store_rows(sums, layout.pitch, output_row(z, y) + x, arguments_.output_stride[1], rows, count);
       if (stencil_.reads_before && stencil_.steps > 1) {
@@ -541,6 +546,19 @@ class Sweep {
     }
     for (std::int64_t row = 0; row < rows; ++row)
       Cells::store(from + row * from_pitch, to + row * to_pitch, columns);
+  }
+
+  /// Results of another storage.
+  void store_converted(const Number* from, std::int64_t from_pitch, std::int64_t z, std::int64_t y,
+                       std::int64_t rows, const Range& columns) const {
+    const std::int64_t bytes = bytes_of(stencil_.output);
+    const std::int64_t first =
+        z * arguments_.output_stride[0] + y * arguments_.output_stride[1] + columns.begin;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::byte* const to =
+          static_cast<std::byte*>(arguments_.output) + (first + row * arguments_.output_stride[1]) * bytes;
+      store_cells(stencil_.output, from + row * from_pitch, to, columns.size());
+    }
   }
 
   /// Reads what is kept before the first step.
@@ -683,6 +701,12 @@ void sweep(const Stencil& stencil, const SweepArguments& arguments) {
       return host::Sweep<host::F32Cells>(stencil, arguments).run();
     case SPIDER_F64:
       return host::Sweep<host::F64Cells>(stencil, arguments).run();
+    case SPIDER_U8:
+      return host::Sweep<host::U8Cells>(stencil, arguments).run();
+    case SPIDER_U16:
+      return host::Sweep<host::U16Cells>(stencil, arguments).run();
+    case SPIDER_I16:
+      return host::Sweep<host::I16Cells>(stencil, arguments).run();
     default:
       throw std::logic_error("a storage that this runtime does not know");
   }

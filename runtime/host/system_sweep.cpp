@@ -55,45 +55,6 @@ void load_cells(std::int32_t storage, const std::byte* from, Number* to, std::in
   }
 }
 
-/// The f32 that bf16 rounds as it would the double: inexact ones have an odd last bit.
-float round_to_odd(double number) {
-  const auto nearest = static_cast<float>(number);
-  if (static_cast<double>(nearest) == number || !std::isfinite(nearest)) return nearest;
-  auto bits = std::bit_cast<std::uint32_t>(nearest);
-  if (std::fabs(static_cast<double>(nearest)) > std::fabs(number)) --bits;
-  return std::bit_cast<float>(bits | 1U);
-}
-
-/// Rounds numbers to cells, once.
-void store_cells(std::int32_t storage, const float* from, std::byte* to, std::int64_t count) {
-  switch (storage) {
-    case SPIDER_F16:
-      return F16Cells::store(from, reinterpret_cast<std::uint16_t*>(to), count);
-    case SPIDER_BF16:
-      return Bf16Cells::store(from, reinterpret_cast<std::uint16_t*>(to), count);
-    default:
-      return F32Cells::store(from, reinterpret_cast<float*>(to), count);
-  }
-}
-void store_cells(std::int32_t storage, const double* from, std::byte* to, std::int64_t count) {
-  switch (storage) {
-    case SPIDER_F16:
-      for (std::int64_t i = 0; i < count; ++i) reinterpret_cast<std::uint16_t*>(to)[i] = half(from[i]).bits();
-      return;
-    case SPIDER_BF16:
-      for (std::int64_t i = 0; i < count; ++i) {
-        const float number = round_to_odd(from[i]);
-        Bf16Cells::store(&number, reinterpret_cast<std::uint16_t*>(to) + i, 1);
-      }
-      return;
-    case SPIDER_F32:
-      for (std::int64_t i = 0; i < count; ++i) reinterpret_cast<float*>(to)[i] = static_cast<float>(from[i]);
-      return;
-    default:
-      return F64Cells::store(from, reinterpret_cast<double*>(to), count);
-  }
-}
-
 template <class Number>
 class SystemSweeper {
   static constexpr std::int32_t own_storage = std::is_same_v<Number, double> ? SPIDER_F64 : SPIDER_F32;

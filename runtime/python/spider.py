@@ -31,15 +31,18 @@ from typing import Any, Callable, Sequence
 __all__ = ["Error", "Field", "Info", "Kernel", "Library", "Points", "load"]
 
 ABI = 1
-STORAGES = {0: "f16", 1: "f32", 2: "bf16", 3: "f64"}
+STORAGES = {0: "f16", 1: "f32", 2: "bf16", 3: "f64", 4: "u8", 5: "u16", 6: "i16"}
 _BACKENDS = ("cuda", "emulated", "host")  # by number
 #: What the array interfaces call each storage. No Python type is bf16: "<V2" is that of ml_dtypes and PyTorch. Bit
 #: patterns ("<u2") serve for both kinds of 16 bits.
-_TYPES = {"f16": ("<f2", "<u2"), "f32": ("<f4",), "bf16": ("<V2", "<u2"), "f64": ("<f8",)}
+_TYPES = {"f16": ("<f2", "<u2"), "f32": ("<f4",), "bf16": ("<V2", "<u2"), "f64": ("<f8",), "u8": ("|u1",), "u16": ("<u2",),
+          "i16": ("<i2",)}
+#: Those of whole numbers: the least and the largest one.
+INTEGERS = {"u8": (0, 255), "u16": (0, 65535), "i16": (-32768, 32767)}
 #: Of Info.uses: what sweeps of a system do with a field.
 FIELD_READ, FIELD_WRITTEN, FIELD_TWO_BUFFERS, FIELD_RESULT_IN_OUTPUT = 1, 2, 4, 8
 _MOST_HALOS = 256  # remembered
-_ELEMENT_BYTES = {"f16": 2, "f32": 4, "bf16": 2, "f64": 8}
+_ELEMENT_BYTES = {"f16": 2, "f32": 4, "bf16": 2, "f64": 8, "u8": 1, "u16": 2, "i16": 2}
 
 
 class Error(RuntimeError):
@@ -58,7 +61,7 @@ class Info:
     generator: str
     spec_hash: str
     dimensions: int
-    storage: str  #: f16, f32, bf16, f64
+    storage: str  #: f16, f32, bf16, f64, u8, u16, i16
     accumulate: str
     steps: int  #: time steps that one sweep advances
     reach_low: tuple[int, int, int]  #: how far taps go below a point, >= 0
@@ -73,6 +76,7 @@ class Info:
     uses: tuple[int, ...] = ()
     axes: tuple[tuple[bool, bool, bool], ...] = ()  #: of a system, of each field: has it cells along z, y, x?
     reductions: tuple[str, ...] = ()  #: of a system, names of numbers that a sweep makes of all points
+    output: str = ""  #: storage of results
 
     @property
     def is_system(self) -> bool:
@@ -123,6 +127,7 @@ class _KernelInfo(ctypes.Structure):
         ("field_axes", ctypes.POINTER(ctypes.c_int32)),
         ("reduction_names", ctypes.POINTER(ctypes.c_char_p)),
         ("reduction_count", ctypes.c_int32),
+        ("output", ctypes.c_int32),
     ]
 
 
@@ -320,7 +325,7 @@ class Kernel:
             tuple(raw.field_uses[i] for i in range(raw.field_count)) if raw.launch_count else (),
             tuple(tuple(bool(raw.field_axes[i] >> axis & 1) for axis in range(3)) for i in range(raw.field_count))
             if raw.launch_count else (),
-            tuple(raw.reduction_names[i].decode() for i in range(raw.reduction_count)),
+            tuple(raw.reduction_names[i].decode() for i in range(raw.reduction_count)), STORAGES.get(raw.output, str(raw.output)),
         )
 
         self._info_by_storage = {storage: dataclasses.replace(self.info, storage=storage) for storage in _TYPES}
@@ -399,7 +404,7 @@ class Kernel:
 
     def apply(self, source: Any, target: Any, stream: Any = None) -> Any:
         """One sweep: `target` becomes the stencil of `source`. Returns `target`."""
-        a, b = self._view(source, read=True), self._view(target, written=True)
+        a, b = self._view(source, read=True), self._view(target, written=True, output=True)
         status = self.library._c.spider_apply(self._handle, a.field, b.field, _choose_stream(stream, a, b))
         self.library._check(status)
         return target
@@ -407,7 +412,7 @@ class Kernel:
     def apply_box(self, source: Any, target: Any, offset: Sequence[int], extent: Sequence[int], stream: Any = None) -> Any:
         """The part of a sweep that writes `extent` cells from `offset`, with the same bits. Returns `target`."""
         box = self._triple("the box", offset, 0), self._triple("the box", extent, 1)
-        a, b = self._view(source, read=True, box=box), self._view(target, written=True)
+        a, b = self._view(source, read=True, box=box), self._view(target, written=True, output=True)
         status = self.library._c.spider_apply_box(self._handle, a.field, b.field, *box, _choose_stream(stream, a, b))
         self.library._check(status)
         return target
@@ -582,7 +587,7 @@ class Kernel:
         if place is not None:
             sweep.part = ctypes.pointer(place)
         a = self._view(source, read=True, written=turns, box=box, part=part, images=images)
-        b = self._view(target, read=turns, written=True, images=images)
+        b = self._view(target, read=turns, written=True, images=images, output=True)
         views = [a, b]
         sweep.source, sweep.target = ctypes.pointer(a.field), ctypes.pointer(b.field)
         if previous is not None:
@@ -628,8 +633,8 @@ class Kernel:
         return Points(self, shape, cells, field)
 
     def _view(self, array: Any, read: bool = False, written: bool = False, box: Any = None, part: Any = None,
-              images: bool = False) -> _View:
-        view = _View.of(array, self.info, written, images)
+              images: bool = False, output: bool = False) -> _View:
+        view = _View.of(array, self._info_by_storage[self.info.output] if output else self.info, written, images)
         if read and (any(self.info.reach_low) or any(self.info.reach_high)):
             own = view.cells.shape[int(images):]
             halo = self.halo(*own, part=part)
@@ -1078,7 +1083,9 @@ def _choose_stream(stream: Any, *views: _View) -> int | None:
     return named.pop() if named else None
 
 
-_LARGEST = {"f16": "65504", "f32": "3.4e38", "bf16": "3.4e38", "f64": "1.8e308"}
+_LARGEST = {"f16": "to 65504 either way, and would become infinite", "f32": "to 3.4e38 either way, and would become infinite",
+            "bf16": "to 3.4e38 either way, and would become infinite", "f64": "to 1.8e308 either way, and would become infinite"}
+_LARGEST |= {storage: f"{least} to {most}" for storage, (least, most) in INTEGERS.items()}
 
 
 def _bits(array: Any, storage: str, what: str = "a field") -> Any:
@@ -1095,15 +1102,18 @@ def _bits(array: Any, storage: str, what: str = "a field") -> Any:
     bits = _rounded(given, storage)
     lost = _out_of_range(given, bits, storage)
     if lost:
-        raise ValueError(f"{lost} of {given.size} values are out of the range of {storage}, to {_LARGEST[storage]} either way, "
-                         f"and would become infinite")
+        raise ValueError(f"{lost} of {given.size} values are out of the range of {storage}, {_LARGEST[storage]}")
     return bits
 
 
 def _rounded(given: Any, storage: str) -> Any:
-    """Rounds real numbers to a storage, to nearest and only once. A number out of its range becomes infinite."""
+    """Rounds real numbers to a storage, to nearest and only once. A number out of its range becomes infinite, of whole ones the
+    least or the largest."""
     import numpy
 
+    if storage in INTEGERS:
+        whole = given if given.dtype.kind in "biu" else numpy.rint(numpy.nan_to_num(given, nan=INTEGERS[storage][0]))
+        return numpy.clip(whole, *INTEGERS[storage]).astype(_TYPES[storage][0])
     if storage != "bf16":
         with numpy.errstate(over="ignore"):
             return given.astype({"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}[storage])
@@ -1129,6 +1139,9 @@ def _out_of_range(given: Any, bits: Any, storage: str) -> int:
     """Counts the finite numbers that are out of the storage's range."""
     import numpy
 
+    if storage in INTEGERS:
+        least, most = INTEGERS[storage]
+        return int(((given < least) | (given > most)).sum())
     if given.dtype.itemsize == 1 or (storage != "bf16" and numpy.can_cast(given.dtype, bits.dtype)):
         return 0
     return int((numpy.isfinite(given) & ~numpy.isfinite(_readable(bits, storage))).sum())
@@ -1215,11 +1228,11 @@ class Field:
         """The interior as a NumPy array: float16 for f16, float32 for f32 and for bf16, float64 for f64."""
         import numpy
 
-        bits = numpy.empty(self.shape, {2: numpy.uint16, 4: numpy.uint32, 8: numpy.uint64}[self._size])
+        bits = numpy.empty(self.shape, f"<u{self._size}")
         self._copy(self.library._c.spider_download, bits.ctypes.data, to_field=False)
         if self.storage == "bf16":
             return _readable(bits, "bf16")
-        return bits.view({"f16": numpy.float16, "f32": numpy.float32, "f64": numpy.float64}[self.storage])
+        return bits.view(_TYPES[self.storage][0])
 
     def _copy(self, copy: Any, host: int, to_field: bool) -> None:
         """Copies the interior, a plane at a time; `host` is the address of an array without gaps."""

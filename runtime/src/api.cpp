@@ -319,6 +319,11 @@ Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int6
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
+  if (spider::converts(*kernel)) {
+    return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(kernel->info.name) +
+                                          " has results of another storage than its input, which are no "
+                                          "input of a next step: call spider_apply or spider_run"};
+  }
   std::int64_t left = steps;
   const bool in_pairs = given.out_previous != nullptr;
   const std::int32_t most = writes_before(*kernel) && !in_pairs ? 1 : kernel->info.steps;

@@ -122,7 +122,7 @@ Batch batch_of(const spider_sweep& sweep) {
 Outcome check_apart(const spider_kernel& kernel, const SweepFields& given, const spider_part& part) {
   if (is_empty(*given.in)) return {};
   const Batch& batch = given.batch;
-  const std::int64_t bytes = element_bytes(kernel);
+  const std::int64_t bytes = output_bytes(kernel);
   const auto rows_read = [](const spider_field& field, const CellBox& cells, std::int64_t stride,
                             std::int32_t storage, std::string name) {
     return ImageRows{rows_of(field, cells, bytes_of(storage)), stride * bytes_of(storage), std::move(name)};

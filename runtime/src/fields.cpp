@@ -35,8 +35,8 @@ CellBox cells_of(const spider_kernel& kernel, const spider_field& field, const s
 /// Of the whole of a field.
 Outcome check_whole_span(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
                          bool with_halo, const std::string& name) {
-  return check_whole_span(strides_of(field, cells_of(kernel, field, part, with_halo)), element_bytes(kernel),
-                          part, name);
+  return check_whole_span(strides_of(field, cells_of(kernel, field, part, with_halo)),
+                          with_halo ? element_bytes(kernel) : output_bytes(kernel), part, name);
 }
 
 CellBox further_cells(const spider_kernel& kernel, const spider_field& field, const spider_part& part) {
@@ -98,11 +98,20 @@ spider_sweep extended(const spider_sweep& sweep) {
 
 std::int64_t bytes_of(std::int32_t storage) {
   if (storage == SPIDER_F64) return 8;
+  if (storage == SPIDER_U8) return 1;
   return storage == SPIDER_F32 ? 4 : 2;
 }
 
 std::int64_t element_bytes(const spider_kernel& kernel) {
   return bytes_of(kernel.info.storage);
+}
+
+std::int64_t output_bytes(const spider_kernel& kernel) {
+  return bytes_of(kernel.info.output);
+}
+
+bool converts(const spider_kernel& kernel) {
+  return kernel.info.output != kernel.info.storage;
 }
 
 Outcome check_extents(const spider_kernel& kernel, const spider_field& field, const std::string& name) {
@@ -141,7 +150,7 @@ Outcome check_box(const spider_field& field, const Box& box) {
 bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::int64_t bytes,
                   bool with_halo) {
   const Strides strides = strides_of(field, cells_of(kernel, field, whole_part(field), with_halo));
-  const std::int64_t size = element_bytes(kernel);
+  const std::int64_t size = with_halo ? element_bytes(kernel) : output_bytes(kernel);
   return reinterpret_cast<std::uintptr_t>(field.data) % static_cast<std::uintptr_t>(bytes) == 0 &&
          strides.row * size % bytes == 0 && strides.plane * size % bytes == 0;
 }
@@ -184,9 +193,8 @@ PlacedFields place_fields(const spider_kernel& kernel, const spider_field& in, c
     placed.origin[axis] += added;
     placed.in.extent[axis] = placed.out.extent[axis] = part.whole[axis] + 2 * added;
   }
-  const std::int64_t bytes = element_bytes(kernel);
-  move_to_first(placed.in, in_strides, placed.origin, bytes);
-  move_to_first(placed.out, out_strides, placed.origin, bytes);
+  move_to_first(placed.in, in_strides, placed.origin, element_bytes(kernel));
+  move_to_first(placed.out, out_strides, placed.origin, output_bytes(kernel));
   return placed;
 }
 
@@ -237,14 +245,14 @@ Outcome check_other(const spider_kernel& kernel, const spider_field& in, const s
   const std::int32_t read_in = other.takes_turns ? steps : kernel.info.steps;
   const CellBox read = read_in > 1 ? cells : interior_of(field);
   const bool overlaps =
-      overlap(rows_of(field, read, bytes), rows_of(out, interior_of(out), element_bytes(kernel)));
+      overlap(rows_of(field, read, bytes), rows_of(out, interior_of(out), output_bytes(kernel)));
   if (read_in > 1 && overlaps) {
     return refuse(
         SPIDER_ERROR_OVERLAP,
         other.name + " and the output share cells; a sweep of " + std::to_string(read_in) +
             " steps reads it at every step and writes elsewhere meanwhile: give it memory of its own");
   }
-  if (other.storage == kernel.info.storage && is_in_place(out, field)) return {};
+  if (other.storage == kernel.info.output && is_in_place(out, field)) return {};
   if (overlaps) {
     return refuse(SPIDER_ERROR_OVERLAP, other.name +
                                             " and the output share cells; the output may be its memory, with "
@@ -262,7 +270,7 @@ CellBox cells_read_of(const spider_kernel& kernel, const OtherField& other, cons
 }
 
 bool share_cells(const spider_kernel& kernel, const spider_field& a, const spider_field& b) {
-  const std::int64_t bytes = element_bytes(kernel);
+  const std::int64_t bytes = output_bytes(kernel);
   return overlap(rows_of(a, interior_of(a), bytes), rows_of(b, interior_of(b), bytes));
 }
 
@@ -314,16 +322,17 @@ Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const 
   if (Outcome placed = check_part(kernel, in, part); placed.status != SPIDER_OK) return placed;
   if (!reads) return {};
   const std::int64_t bytes = element_bytes(kernel);
+  const std::int64_t out_bytes = output_bytes(kernel);
   const CellBox read = cells_of(kernel, in, part, true);
   const CellBox written = cells_of(kernel, out, part, false);
   for (Outcome outcome :
-       {check_strides(in, read, bytes, "the input"), check_strides(out, written, bytes, "the output"),
+       {check_strides(in, read, bytes, "the input"), check_strides(out, written, out_bytes, "the output"),
         check_whole_span(kernel, in, part, true, "the input"),
         check_whole_span(kernel, out, part, false, "the output"), check_alignment(in, bytes, "the input"),
-        check_alignment(out, bytes, "the output")}) {
+        check_alignment(out, out_bytes, "the output")}) {
     if (outcome.status != SPIDER_OK) return outcome;
   }
-  if (overlap(rows_of(in, read, bytes), rows_of(out, written, bytes))) {
+  if (overlap(rows_of(in, read, bytes), rows_of(out, written, out_bytes))) {
     return refuse(SPIDER_ERROR_OVERLAP, "the input, with its halo, and the output share cells");
   }
   return {};

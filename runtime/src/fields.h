@@ -28,6 +28,12 @@ namespace spider {
 /// Of one element of the kernel's fields.
 [[nodiscard]] std::int64_t element_bytes(const spider_kernel& kernel);
 
+/// Of one element of its results.
+[[nodiscard]] std::int64_t output_bytes(const spider_kernel& kernel);
+
+/// Are results of another storage than the input?
+[[nodiscard]] bool converts(const spider_kernel& kernel);
+
 /// Whether a kernel can sweep a field of these extents; the reason, which begins with `name`, if it cannot.
 [[nodiscard]] backend::Outcome check_extents(const spider_kernel& kernel, const spider_field& field,
                                              const std::string& name);

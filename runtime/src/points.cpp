@@ -173,6 +173,11 @@ Outcome create_points(const spider_kernel* kernel, std::optional<std::int32_t> f
   if (points == nullptr) return {SPIDER_ERROR_NULL, "the place for the points is null"};
   *points = nullptr;
   if (Outcome known = spider::check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (kernel->info.storage >= SPIDER_U8) {
+    return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(kernel->info.name) +
+                                          " stores whole numbers; points are of fields of f16, bf16, f32 or "
+                                          "f64"};
+  }
   if (field) {
     if (Outcome found = spider::check_field_index(*kernel, *field); found.status != SPIDER_OK) return found;
   } else if (kernel->system != nullptr) {

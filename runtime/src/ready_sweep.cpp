@@ -34,11 +34,12 @@ AlignedRows find_aligned_rows(const spider_kernel& kernel, const SweepFields& gi
       });
   const std::int64_t bytes = element_bytes(kernel);
   const Batch& batch = given.batch;
-  return {rows_aligned(kernel, in, tiling.input_alignment, true) &&
-              keeps_alignment(batch, batch.stride_of(given.in), bytes, tiling.input_alignment) &&
-              (!counts_planes || plane_cells_fit_32_bits(kernel, in)),
-          rows_aligned(kernel, out, tiling.output_alignment, false) &&
-              keeps_alignment(batch, batch.stride_of(given.out), bytes, tiling.output_alignment)};
+  return {
+      rows_aligned(kernel, in, tiling.input_alignment, true) &&
+          keeps_alignment(batch, batch.stride_of(given.in), bytes, tiling.input_alignment) &&
+          (!counts_planes || plane_cells_fit_32_bits(kernel, in)),
+      rows_aligned(kernel, out, tiling.output_alignment, false) &&
+          keeps_alignment(batch, batch.stride_of(given.out), output_bytes(kernel), tiling.output_alignment)};
 }
 
 SweepArguments make_arguments(const spider_field& in, const spider_field& out, const AlignedRows& aligned,
@@ -107,7 +108,7 @@ ImageSteps find_image_steps(const spider_kernel& kernel, const SweepFields& give
   images.count = batch.count;
   images.in_one_launch = takes_images(kernel, steps);
   images.input = batch.stride_of(given.in) * bytes;
-  images.output = batch.stride_of(given.out) * bytes;
+  images.output = batch.stride_of(given.out) * output_bytes(kernel);
   if (given.out_previous != nullptr) images.output_before = batch.stride_of(given.out_previous) * bytes;
   std::size_t count = 0;
   for (const OtherField& other : other_fields(kernel, given)) {

@@ -84,8 +84,9 @@ struct ReadySweep {
 
  private:
   [[nodiscard]] ReadySweep from_image(std::int64_t image) const;
-  [[nodiscard]] backend::Outcome launch_first(const spider_kernel& kernel, std::int32_t image_count,
-                                              void* stream) const;
+  // Inlined where the arguments are on the stack, it makes GCC warn of those that a form would not take.
+  [[nodiscard, gnu::noinline]] backend::Outcome launch_first(const spider_kernel& kernel,
+                                                             std::int32_t image_count, void* stream) const;
 };
 
 /// Of `steps` time steps, of which the kernel has a form; the fields are a part of a whole, or `part` is

@@ -16,6 +16,8 @@ SchemeText text_of(const plan::CudaCores& cores, const Kernel& kernel) {
   const plan::TapRange rows = plan::range_of(kernel.contraction().taps, &plan::CoreTap::row);
   const plan::ColumnReach reach = kernel.contraction().column_reach;
   bind_core_taps(kernel, bindings);
+  bindings["out_cells"] =
+      spec.output ? fmt::format("using OutCells = spider::{};", cells_struct(*spec.output)) : "";
   bindings["blocks_per_multiprocessor"] = fmt::to_string(cores.blocks_per_multiprocessor);
   bind_tap_bands(plan, bindings);
   bindings["bands"] = constants_text("spider::TapBand", "band", {bindings["bands"]}, ", ");

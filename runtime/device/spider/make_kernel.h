@@ -37,6 +37,7 @@ struct KernelFacts {
   std::int32_t steps = 1;  ///< time steps of a sweep
   UpdateFacts update = {};
   double neighbourhood = 0;  ///< as spider_kernel::neighbourhood
+  std::int32_t output = -1;  ///< SPIDER_F16, ... of results; -1: `storage`
 };
 
 /// What accesses points of a generated file's fields. `File` is a type of that file alone: files of one
@@ -89,7 +90,8 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
                  nullptr,
                  nullptr,
                  nullptr,
-                 0};
+                 0,
+                 facts.output < 0 ? facts.storage : facts.output};
   for (int i = 0; i < form_count; ++i) kernel.forms[i] = forms[i];
   kernel.form_count = form_count;
   kernel.tap_rows = rows;
@@ -182,6 +184,7 @@ constexpr spider_kernel make_system_kernel(const SystemKernelFacts& facts,
   info.spec_hash = facts.spec_hash;
   info.dimensions = facts.dimensions;
   info.storage = facts.storage;
+  info.output = facts.storage;
   info.accumulate = SPIDER_F32;
   info.steps = 1;
   info.minimum_arch = facts.minimum_arch;

@@ -221,6 +221,11 @@ Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel,
     fit = {SPIDER_ERROR_NULL, "the kernel, the extents or the place for the grid is null"};
   } else if (spider_info(kernel) == nullptr) {
     fit = {SPIDER_ERROR_KERNEL, spider_last_error()};
+  } else if (converts(*kernel) || kernel->info.storage >= SPIDER_U8) {
+    fit = {SPIDER_ERROR_UNSUPPORTED,
+           std::string("the kernel ") + kernel->info.name +
+               " stores whole numbers, or results of another storage, of which a grid "
+               "exchanges none yet: sweep parts with spider_run"};
   }
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK || kernel == nullptr || whole == nullptr)
     return fit;

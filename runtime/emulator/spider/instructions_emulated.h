@@ -143,6 +143,8 @@ void store_shared(Shared to, std::uint32_t v);
 void store_shared(Shared to, std::uint64_t v);
 /// st.shared.b16: `to` is a multiple of 2.
 void store_shared(Shared to, std::uint16_t v);
+/// st.shared.u8.
+void store_shared(Shared to, std::uint8_t v);
 /// The same where `wanted`.
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
   if (wanted) store_shared(to, v);
@@ -266,7 +268,8 @@ inline void load_cell_vector_if(bool wanted, const void* from, std::uint32_t* wo
   if (wanted) load_cell_vector(from, words);
 }
 
-/// ld.global.b16 of a field's cell.
+/// ld.global.u8 and .b16 of a field's cell.
+std::uint8_t load_field(const std::uint8_t* from);
 std::uint16_t load_field(const std::uint16_t* from);
 /// ld.global.v4.b32 of eight neighbouring cells: `from` is a multiple of 16 bytes.
 Vector load_vector(const std::uint16_t* from);
@@ -287,7 +290,8 @@ SPIDER_DEVICE Cell* opaque_advance(Cell* from, std::int64_t cells) {
   return from + cells;
 }
 
-/// st.global.b16 of one cell.
+/// st.global.u8 and .b16 of one cell.
+void store_field(std::uint8_t* to, std::uint8_t v);
 void store_field(std::uint16_t* to, std::uint16_t v);
 /// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.
 void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high);
@@ -308,6 +312,9 @@ SPIDER_DEVICE std::uint64_t load_field_if(bool wanted, const std::uint64_t* from
 void store_field(std::uint64_t* to, std::uint64_t v);
 
 /// The stores above where `wanted`.
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint8_t* to, std::uint8_t v) {
+  if (wanted) store_field(to, v);
+}
 SPIDER_DEVICE void store_field_if(bool wanted, std::uint64_t* to, std::uint64_t v) {
   if (wanted) store_field(to, v);
 }

@@ -51,6 +51,7 @@ struct Stencil {
   bool reads_input = false;
   bool reads_before = false;  ///< `previous`, as a kernel of several steps
   int sum_count = 1;
+  std::int32_t output = -1;  ///< SPIDER_F16, ... of results; -1: `storage`
 };
 
 /// Sweeps the box of the arguments.
@@ -228,7 +229,7 @@ struct StoragesOf<FurtherFields<Cells...>> {
 
 /// A generated file's stencil, all of it constants.
 template <const auto& taps, const auto& tap_rows, const auto& faces, int storage_code, int step_count,
-          bool adds_old_value, class Update>
+          bool adds_old_value, class Update, int output_code>
 struct Meaning {
   using Number = NumberOf<storage_code>;
   static constexpr bool has_update = !std::is_same_v<Update, NoUpdate>;
@@ -243,6 +244,7 @@ struct Meaning {
                     static_cast<std::int32_t>(sizeof(tap_rows) / sizeof(TapRow)),
                     faces,
                     sum_row<Number, taps, adds_old_value>};
+    stencil.output = output_code;
     if constexpr (has_update) {
       stencil.update = update_row<Number, Update, TapList<taps>::sum_count()>;
       stencil.further_storages = StoragesOf<typename Update::FurtherFields>::storages;
@@ -264,10 +266,10 @@ struct Meaning {
 /// The only way of sweeping so many steps. No block is cut: the sweep divides its box itself. Where it
 /// `adds_old_value`, that is added apart and last, so that errors are relative to the change.
 template <const auto& taps, const auto& tap_rows, const auto& faces, int storage, int steps,
-          bool adds_old_value = false, class Update = loops::NoUpdate>
+          bool adds_old_value = false, class Update = loops::NoUpdate, int output = storage>
 constexpr SweepForm host_form() {
   SweepForm form{};
-  form.sweep = loops::Meaning<taps, tap_rows, faces, storage, steps, adds_old_value, Update>::sweep;
+  form.sweep = loops::Meaning<taps, tap_rows, faces, storage, steps, adds_old_value, Update, output>::sweep;
   form.tiling.kind = TilingKind::lines;
   form.tiling.warps_per_block = 1;
   form.tiling.input_alignment = 1;

@@ -42,8 +42,17 @@ enum {
   SPIDER_ERROR_RANKS = 13 /**< distributed: ranks do not agree, or MPI or NCCL failed */
 };
 
-/** Values of spider_kernel_info.storage and .accumulate. */
-enum { SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2, SPIDER_F64 = 3 };
+/** Values of spider_kernel_info.storage, .output and .accumulate. The last three are whole numbers: sums are
+ * rounded to the nearest one, of two to the even one, and to the least or largest where they lie beyond. */
+enum {
+  SPIDER_F16 = 0,
+  SPIDER_F32 = 1,
+  SPIDER_BF16 = 2,
+  SPIDER_F64 = 3,
+  SPIDER_U8 = 4,  /**< uint8_t */
+  SPIDER_U16 = 5, /**< uint16_t */
+  SPIDER_I16 = 6  /**< int16_t */
+};
 
 /** Values of spider_kernel_info.backend. */
 enum { SPIDER_BACKEND_CUDA = 0, SPIDER_BACKEND_EMULATED = 1, SPIDER_BACKEND_HOST = 2 };
@@ -101,6 +110,7 @@ typedef struct spider_kernel_info {
       field_axes; /**< bits 0, 1, 2: has the field cells along z, y, x? Else its extent is 1 there */
   const char* const* reduction_names; /**< numbers that a sweep makes of all points (spider/reductions.h) */
   int32_t reduction_count;            /**< how many */
+  int32_t output; /**< SPIDER_F16, ... of `out`; where it is not `storage`, a sweep has one step */
 } spider_kernel_info;
 
 /** Where fields lie in a larger whole, in cells along z, y, x. The rules act at the faces of the whole. At
@@ -140,8 +150,8 @@ typedef struct spider_sweep {
   spider_reductions* reductions;
   /** Images that one call sweeps, each by itself: fields of the same extents and strides, of which `in`,
    * `out` and the others are the first. 0 or 1: one. The stride of an image is elements from its first
-   * interior element to that of the next, at least 0, at most 2^40. Images that are written share no cell with
-   * any other image, and none with the halo that is read of one. */
+   * interior element to that of the next, at least 0, at most 2^40. Images that are written share no cell
+   * with any other image, and none with the halo that is read of one. */
   int64_t batch;
   int64_t batch_stride;     /**< of `in`, `previous` and `fields`; also of `out`, where the next one is 0 */
   int64_t out_batch_stride; /**< of `out` and `out_previous`; 0: batch_stride */

@@ -196,8 +196,9 @@ struct FieldLayout {
 /// work, but not for that of other streams: call `synchronize` first.
 template <typename T>
 class Field {
-  static_assert(std::is_trivially_copyable_v<T> && (sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8),
-                "the elements of a field are 16, 32 or 64 bits, e.g. spider::half, float or double");
+  static_assert(std::is_trivially_copyable_v<T> &&
+                    (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8),
+                "the elements of a field are 8, 16, 32 or 64 bits, e.g. spider::half, float or std::uint8_t");
 
  public:
   /// 2D; `Halo::of(kernel, {1, rows, columns})` gives the halo that a kernel reads. Throws Error, also where
@@ -375,6 +376,16 @@ class Field {
 /// match by their size, so that a caller's own 16-bit type, e.g. CUDA's __half, works too.
 template <typename T>
 [[nodiscard]] bool is_stored_as(std::int32_t storage) {
+  switch (storage) {
+    case SPIDER_U8:
+      return std::is_same_v<T, std::uint8_t>;
+    case SPIDER_U16:
+      return std::is_same_v<T, std::uint16_t>;
+    case SPIDER_I16:
+      return std::is_same_v<T, std::int16_t>;
+    default:
+      break;
+  }
   const bool same_size = sizeof(T) == (storage == SPIDER_F64 ? 8 : (storage == SPIDER_F32 ? 4 : 2));
   return same_size && (!std::is_same_v<T, half> || storage == SPIDER_F16);
 }

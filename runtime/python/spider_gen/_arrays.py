@@ -12,9 +12,10 @@ from . import _autograd, spider
 
 #: Types that numbers are computed in.
 NUMBERS = {"f32": numpy.float32, "f64": numpy.float64}
-_TORCH_NAMES = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16"}
+_TORCH_NAMES = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "u8": "uint8", "u16": "uint16",
+                "i16": "int16"}
 _TORCH_TYPES = {"torch.float16": "<f2", "torch.float32": "<f4", "torch.float64": "<f8", "torch.bfloat16": "<V2",
-                "torch.uint16": "<u2"}
+                "torch.uint16": "<u2", "torch.uint8": "|u1", "torch.int16": "<i2"}
 _ON_HOST = (1, 3)  # kDLCPU, kDLCUDAHost
 _ON_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
@@ -53,6 +54,15 @@ class Array:
     def new(self) -> Array:
         """Another array of the same type, shape and device; its elements are undefined."""
         return Array(*2 * (numpy.empty(self.shape, self.view.dtype),))
+
+    def new_as(self, storage: str) -> Array:
+        """The same of elements of a storage; of bf16 the bits, where the library has no such type."""
+        kind = "<u2" if storage == "bf16" else spider._TYPES[storage][0]
+        return Array(*2 * (numpy.empty(self.shape, kind),))
+
+    def new_result(self, info: Any) -> Array:
+        """Another one for a kernel's results."""
+        return self.new() if info.output == info.storage else self.new_as(info.output)
 
     def numbers(self, count: int, storage: str) -> Array:
         """A list of numbers, undefined, for the same library and device."""
@@ -123,6 +133,12 @@ class _Cupy(Array):
 
         with self.here():
             return _Cupy(*2 * (cupy.empty(self.shape, self.view.dtype),))
+
+    def new_as(self, storage: str) -> Array:
+        import cupy
+
+        with self.here():
+            return _Cupy(*2 * (cupy.empty(self.shape, "<u2" if storage == "bf16" else spider._TYPES[storage][0]),))
 
     def numbers(self, count: int, storage: str) -> Array:
         import cupy
@@ -196,6 +212,11 @@ class _Torch(_Tensor):
         import torch
 
         return _Torch(*2 * (torch.empty(self.shape, dtype=self.view.dtype, device=self.view.device),))
+
+    def new_as(self, storage: str) -> Array:
+        import torch
+
+        return _Torch(*2 * (torch.empty(self.shape, dtype=getattr(torch, _TORCH_NAMES[storage]), device=self.view.device),))
 
     def numbers(self, count: int, storage: str) -> Array:
         import torch
@@ -275,6 +296,11 @@ class _TorchOnHost(_Tensor):
 
         return wrap(torch.empty(tuple(self.given.shape), dtype=self.given.dtype))
 
+    def new_as(self, storage: str) -> Array:
+        import torch
+
+        return wrap(torch.empty(tuple(self.given.shape), dtype=getattr(torch, _TORCH_NAMES[storage])))
+
 
 class _OnDevice(Array):
     """An array on a device that only has __cuda_array_interface__, where neither CuPy nor PyTorch is installed. Its device is the
@@ -295,7 +321,7 @@ class _OnDevice(Array):
         raise TypeError(f"no library here makes another array like this {type(self.given).__name__} on a device: install CuPy "
                         f"or PyTorch, or call the stencil with out=, which takes an array of the same kind")
 
-    new = numbers = filled = copy = padded = _refuse
+    new = new_as = numbers = filled = copy = padded = _refuse
 
 
 class _Field(Array):
@@ -313,6 +339,9 @@ class _Field(Array):
 
     def new(self) -> Array:
         raise TypeError("pass out=: a field of the runtime does not say how to make another one")
+
+    def new_as(self, storage: str) -> Array:
+        return self.new()
 
     def filled(self, numbers: numpy.ndarray) -> Array:
         return self.new()

@@ -22,6 +22,7 @@ def stencil(
     weights: Any = None,
     boundary: Any = None,
     storage: str | None = None,
+    output: str | None = None,
     steps: int | str | None = None,
     name: str | None = None,
     backend: str = "auto",
@@ -32,7 +33,8 @@ def stencil(
 
     spec: path of a YAML file, or a mapping of the same keys. Or none of them, and
     weights: an array of 1 to 3 axes (z, y, x): out[p] = sum of weights[q] * in[p + q - size // 2]; with it
-    boundary, storage, steps, name: as the keys of a spec. `storage` is f16 if nothing is said; it is that of the arrays.
+    boundary, storage, output, steps, name: as the keys of a spec. `storage` is f16 if nothing is said; it is that of the arrays,
+      `output` that of results, where it is another.
     backend: "auto" (device arrays on their device; arrays of the host on the GPU if there is one and a compiler for it,
       else on the processor), "cuda", or "host".
     options: of the command line, e.g. ("--engine", "cuda").
@@ -41,7 +43,9 @@ def stencil(
     Raises SpecError with all that is wrong with the spec; warns, with SpecWarning, of what the generator warns of. The kernel
     is compiled when the first array comes.
     """
-    keys = {"boundary": boundary, "storage": storage, "steps": steps, "stencil": name}
+    if output is not None and weights is None and _has_parameter(spec, "output"):
+        parameters, output = {**parameters, "output": output}, None
+    keys = {"boundary": boundary, "storage": storage, "output": output, "steps": steps, "stencil": name}
     keys = {key: value for key, value in keys.items() if value is not None}
     if (spec is None) == (weights is None):
         raise TypeError("stencil() takes either a spec or weights")
@@ -53,6 +57,11 @@ def stencil(
     for text in made._generated.warnings:
         warnings.warn(text, _generator.SpecWarning, stacklevel=2)
     return made
+
+
+def _has_parameter(spec: Any, name: str) -> bool:
+    """May a spec have a parameter of the name of a key? A file is asked later."""
+    return name in spec.get("parameters", {}) if isinstance(spec, Mapping) else spec is not None
 
 
 def _spec_of(spec: Any, weights: Any, keys: Mapping[str, Any], options: Sequence[str]) -> _generator.Spec:
@@ -130,7 +139,7 @@ class Stencil(_made.Made):
         if axes is not None or len(source.shape) != kernel.info.dimensions:
             return self._call_images(library, kernel, source, out, stream, axes, given)
         with source.here(stream):
-            target = source.new() if out is None else _arrays.wrap(out, "out", written=True)
+            target = source.new_result(kernel.info) if out is None else _arrays.wrap(out, "out", written=True)
             self._check_pair(source, target, kernel)
             further = Further.of(kernel.info, source, given)
             if source.empty:
@@ -148,11 +157,11 @@ class Stencil(_made.Made):
         """One sweep of a batch."""
         layout = _images.Layout.of(kernel.info, source.shape, axes)
         with source.here(stream):
-            target = source.new() if out is None else _arrays.wrap(out, "out", written=True)
+            target = source.new_result(kernel.info) if out is None else _arrays.wrap(out, "out", written=True)
             self._check_places(source, target, kernel)
             u, to = layout.arranged(source, "u"), layout.arranged(target, "out")
             is_own = out is None and not _arrays.is_writable(to)  # rows of the result have gaps
-            result = u.new() if is_own else to
+            result = u.new_result(kernel.info) if is_own else to
             _arrays.check_written(result, "out")
             further = Further.of(kernel.info, source, given, layout)
             if source.empty:
@@ -185,7 +194,7 @@ class Stencil(_made.Made):
                 return ()
             except _thin.FromProgress as error:
                 raise error.__cause__ from None
-            results = [source.new() if target is None or i > 0 else target for i in range(len(found))]
+            results = [one.new() if target is None or i > 0 else target for i, one in enumerate(found)]
             for result, one in zip(results, found):
                 result.view[...] = one.view
             _arrays.settle(source, *results, *others)
@@ -317,6 +326,9 @@ class Stencil(_made.Made):
         library, kernel = self._kernel_for(source)
         axes, given = _axes_of(kernel.info, axes, given)
         _arrays.check_elements(source, kernel.info, "u", kernel.info.storage)
+        if kernel.info.output != kernel.info.storage:
+            raise TypeError(f"{self.name} makes {kernel.info.output} of {kernel.info.storage}, which is no input of a next step: "
+                            f"call it, or remove 'output' from the spec")
         if axes is not None or len(source.shape) != kernel.info.dimensions:
             return self._iterate_images(kernel, source, steps, out, stream, progress, axes, given)
         with source.here(stream):
@@ -421,13 +433,13 @@ class Stencil(_made.Made):
 
     @staticmethod
     def _check_pair(source: _arrays.Array, target: _arrays.Array, kernel: Any) -> None:
-        _arrays.check_type(target, kernel.info, "out")
+        _arrays.check_type(target, kernel.info, "out", kernel.info.output)
         Stencil._check_places(source, target, kernel)
         _arrays.check_written(target, "out")
 
     @staticmethod
     def _check_places(source: _arrays.Array, target: _arrays.Array, kernel: Any) -> None:
-        _arrays.check_elements(target, kernel.info, "out", kernel.info.storage)
+        _arrays.check_elements(target, kernel.info, "out", kernel.info.output)
         if source.on_device != target.on_device:
             places = [f"on {'a device' if array.on_device else 'the host'}" for array in (source, target)]
             raise TypeError(f"u is {places[0]} and out {places[1]}: both must be in one place")
@@ -486,7 +498,8 @@ class Stencil(_made.Made):
         """A sweep of arrays on the host by a kernel of a device."""
         halo = kernel.halo(*source.shape)
         _arrays.require_halo(source, halo, kernel.info)
-        a, b = (in_python(library.field, kernel, *source.shape) for _ in range(2))
+        a = in_python(library.field, kernel, *source.shape)
+        b = _transfers.room(library, kernel.info, source.shape, kernel.info.output, [(0, 0)] * len(source.shape))
         _transfers.to_field(a, source, halo)
         if further.some:
             in_python(kernel.run, a, b, *further.uploaded(library, kernel))

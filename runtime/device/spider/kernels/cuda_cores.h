@@ -74,6 +74,8 @@ struct CudaCores {
   using Element = typename Cells::Element;
   using Number = typename Cells::Number;
   using Word = typename Cells::Word;
+  using OutCells = typename OutCellsOf<Stencil>::Type;
+  using OutElement = typename OutCells::Element;
   using Shared = device::Shared;
   using Vector = device::Vector;
   using Pair = device::Pair;
@@ -93,6 +95,9 @@ struct CudaCores {
       128 / Cells::element_bytes;  // walks of a box begin on a line of 128 bytes
   static constexpr int vector_words = taps_in_code ? outputs / per_word : 1;
   static constexpr int vector_bytes = taps_in_code ? word_bytes * vector_words : Cells::element_bytes;
+  /// Of the results that a lane stores at once.
+  static constexpr int out_bytes = (taps_in_code ? outputs : 1) * OutCells::element_bytes;
+  static constexpr int out_vector_bytes = out_bytes < 16 ? out_bytes : 16;
 
   // Input steps add to so many output steps at once, whose sums are a ring. It rotates by unrolling, or sums
   // move.
@@ -134,7 +139,7 @@ struct CudaCores {
   /// What a thread computes.
   struct Walk {
     const Element* input;  ///< the field's first interior element
-    Element* output;
+    OutElement* output;
     std::int64_t input_stride[2];  ///< from step to step, from row to row
     std::int64_t output_stride[2];
     std::int32_t extent[2];  ///< of the field: steps, rows
@@ -205,7 +210,7 @@ struct CudaCores {
   SPIDER_DEVICE static Walk make_walk(const SweepArguments& field, const Place& place) {
     Walk walk;
     walk.input = static_cast<const Element*>(field.input);
-    walk.output = static_cast<Element*>(field.output);
+    walk.output = static_cast<OutElement*>(field.output);
     if constexpr (takes_images) {
       walk.input += device::image_index() * field.input_stride[0];
       walk.output += device::image_index() * field.output_stride[0];
@@ -429,7 +434,7 @@ struct CudaCores {
       std::uint32_t steps;  ///< the tap rows that reach it, as bits
       bool constant;
       bool negated;
-      // There are no asynchronous copies of two bytes: such a cell is put into the ring a row later.
+      // There are no asynchronous copies of one or two bytes: such a cell is put into the ring a row later.
       Element late;
       Shared late_to = nowhere;
     };
@@ -466,7 +471,7 @@ struct CudaCores {
     }
 
     SPIDER_DEVICE void place_late_cells() {
-      if constexpr (Cells::element_bytes == 2) {
+      if constexpr (Cells::element_bytes < 4) {
         SPIDER_UNROLL
         for (Cell& cell : cells_) {
           if (cell.late_to != nowhere) device::store_shared(cell.late_to, cell.late);
@@ -570,7 +575,7 @@ struct CudaCores {
     const std::int64_t stride = walk.output_stride[0];
     const OutputClip clip =
         clip_outputs<outputs>(walk.column, walk.box_begin, walk.box_end, walk.aligned_output);
-    Element* to = walk.output + ((walk.first_step - (steps_in_flight - 1)) * stride + walk.column);
+    OutElement* to = walk.output + ((walk.first_step - (steps_in_flight - 1)) * stride + walk.column);
     Sums sums = {};
     Shared slot = 0;
     SPIDER_NO_UNROLL
@@ -596,8 +601,13 @@ struct CudaCores {
                                                 sums[complete]);
           }
         }
-        store_outputs<Cells, path == Path::interior>(to, step >= steps_in_flight - 1, clip,
-                                                     sums[complete][0]);
+        if constexpr (std::is_same_v<Cells, OutCells>) {
+          store_outputs<Cells, path == Path::interior>(to, step >= steps_in_flight - 1, clip,
+                                                       sums[complete][0]);
+        } else {
+          store_converted<OutCells, path == Path::interior>(to, step >= steps_in_flight - 1, clip,
+                                                            sums[complete][0]);
+        }
         to += stride;
         retire_step<turns>(sums, complete);
       }
@@ -666,7 +676,7 @@ struct CudaCores {
           }
         }
       }
-      Element* to =
+      OutElement* to =
           walk.output + (step * walk.output_stride[0] + walk.row * walk.output_stride[1] + walk.column);
       SPIDER_UNROLL
       for (int i = 0; i < outputs; ++i) {
@@ -681,7 +691,7 @@ struct CudaCores {
           inputs.update(field, place, of_point);
           sums[0][i] = of_point[0][0];
         }
-        device::store_field_if(is_wanted(i), to + 32 * i, Cells::cell(sums[0][i]));
+        device::store_field_if(is_wanted(i), to + 32 * i, cell_of_number<OutCells>(sums[0][i]));
       }
     }
   }
@@ -697,7 +707,7 @@ constexpr SweepForm cuda_cores_form() {
                   Stencil::warps_per_block,
                   Kernel::shared_bytes,
                   Kernel::taps_in_code ? 16 : Kernel::vector_bytes,
-                  Kernel::vector_bytes,
+                  Kernel::out_vector_bytes,
                   {1, rows, Kernel::warp_columns},
                   Kernel::margin_low > 0 ? Kernel::margin_low : 0,
                   Kernel::margin_high > 0 ? Kernel::margin_high : 0,

@@ -4,6 +4,7 @@
 #include <spider/field/boundary.h>
 #include <spider/machine/instructions.h>
 #include <spider/sums/update.h>
+#include <spider/values/cell_numbers.h>
 #include <spider/values/words.h>
 
 #include <cstdint>
@@ -175,6 +176,46 @@ SPIDER_DEVICE void store_outputs(typename Cells::Element* to, bool wanted, const
     for (int i = 0; i < outputs; ++i) {
       device::store_field_if((clip.single >> i & 1U) != 0, to + i,
                              Cells::cell_of(results[i / Cells::per_word], i % Cells::per_word));
+    }
+  }
+}
+
+/// The cells of a stencil's results: those of its storage, unless it names others as `OutCells`.
+template <class Stencil, class = void>
+struct OutCellsOf {
+  using Type = typename Stencil::Cells;
+};
+template <class Stencil>
+struct OutCellsOf<Stencil, std::void_t<typename Stencil::OutCells>> {
+  using Type = typename Stencil::OutCells;
+};
+
+/// store_outputs() of sums that are no numbers of these cells, or more than a vector of them.
+template <class OutCells, bool inside, class Number, int outputs>
+SPIDER_DEVICE void store_converted(typename OutCells::Element* to, bool wanted, const OutputClip& clip,
+                                   const Number (&sums)[outputs]) {
+  constexpr int vector_cells = 16 / OutCells::element_bytes;
+  constexpr int together = outputs < vector_cells ? outputs : vector_cells;
+  if constexpr (together * OutCells::element_bytes < 4) {
+    SPIDER_UNROLL
+    for (int i = 0; i < outputs; ++i) {
+      const bool is_wanted = wanted && (inside || clip.whole || (clip.single >> i & 1U) != 0);
+      device::store_field_if(is_wanted, to + i, cell_of_number<OutCells>(sums[i]));
+    }
+  } else {
+    SPIDER_UNROLL
+    for (int first = 0; first < outputs; first += together) {
+      typename OutCells::Number numbers[together];
+      SPIDER_UNROLL
+      for (int i = 0; i < together; ++i) {
+        if constexpr (sizeof(Number) == 8 && OutCells::element_bytes < 4) {
+          numbers[i] = round_to_odd(sums[first + i]);
+        } else {
+          numbers[i] = static_cast<typename OutCells::Number>(sums[first + i]);
+        }
+      }
+      store_outputs<OutCells, inside>(to + first, wanted,
+                                      {clip.single >> first & ((1U << together) - 1), clip.whole}, numbers);
     }
   }
 }

@@ -95,7 +95,7 @@ SPIDER_DEVICE float round_to_odd(double number) {
 /// A number as a cell, rounded to nearest, once.
 template <class Cells, class Number>
 SPIDER_DEVICE typename Cells::Element cell_of_number(Number number) {
-  if constexpr (sizeof(Number) == 8 && Cells::element_bytes == 2) {
+  if constexpr (sizeof(Number) == 8 && Cells::element_bytes < 4) {
     return Cells::cell(round_to_odd(number));
   } else {
     return Cells::cell(static_cast<typename Cells::Number>(number));

@@ -59,6 +59,71 @@ struct Bf16Cells : HalfWordCells {
   }
 };
 
+/// f32 numbers of whole numbers below 2^23 and back. The last digits of 2^23 + n are those of n.
+SPIDER_DEVICE float number_of_digits(std::uint32_t digits) {
+  constexpr std::uint32_t bits_of_two_to_23 = 0x4b000000U;
+  return device::subtract(device::float_of(bits_of_two_to_23 | digits), 0x1p23F);
+}
+/// The number nearest to one that is first brought between two whole ones, in two's complement; of two that
+/// are as near the even one, of a NaN the least.
+SPIDER_DEVICE std::uint32_t whole_number(float number, float least, float most) {
+  const float within = device::smaller(device::larger(number, least), most);
+  return device::bits_of(device::add(within, 0x1.8p23F));
+}
+
+/// u16: whole numbers, rounded to nearest, from 0 to 65535.
+struct U16Cells : HalfWordCells {
+  SPIDER_DEVICE static float number(std::uint32_t word, int i) {
+    return number_of_digits(i == 0 ? word & 0xffffU : word >> 16);
+  }
+  SPIDER_DEVICE static Element cell(float number) {
+    return static_cast<Element>(whole_number(number, 0, 65535));
+  }
+  SPIDER_DEVICE static std::uint32_t word(const float* numbers) {
+    return cell(numbers[0]) | static_cast<std::uint32_t>(cell(numbers[1])) << 16;
+  }
+};
+
+/// i16: the same from -32768 to 32767.
+struct I16Cells : HalfWordCells {
+  SPIDER_DEVICE static float number(std::uint32_t word, int i) {
+    constexpr std::uint32_t half_of_range = 0x8000U;
+    return device::subtract(U16Cells::number(word ^ half_of_range * 0x00010001U, i), 32768);
+  }
+  SPIDER_DEVICE static Element cell(float number) {
+    return static_cast<Element>(whole_number(number, -32768, 32767));
+  }
+  SPIDER_DEVICE static std::uint32_t word(const float* numbers) {
+    return cell(numbers[0]) | static_cast<std::uint32_t>(cell(numbers[1])) << 16;
+  }
+};
+
+/// u8: the same from 0 to 255, four cells to a word.
+struct U8Cells {
+  using Element = std::uint8_t;
+  using Word = std::uint32_t;
+  using Number = float;
+  static constexpr int element_bytes = 1;
+  static constexpr int per_word = 4;
+
+  SPIDER_DEVICE static std::uint32_t repeat(Element cell) { return cell * 0x01010101U; }
+  SPIDER_DEVICE static Element cell_of(std::uint32_t word, int i) {
+    return static_cast<Element>(word >> (8 * i));
+  }
+  SPIDER_DEVICE static float number(std::uint32_t word, int i) {
+    return number_of_digits(word >> (8 * i) & 0xffU);
+  }
+  SPIDER_DEVICE static Element cell(float number) {
+    return static_cast<Element>(whole_number(number, 0, 255));
+  }
+  SPIDER_DEVICE static std::uint32_t word(const float* numbers) {
+    std::uint32_t word = 0;
+    SPIDER_UNROLL
+    for (int i = 0; i < per_word; ++i) word |= static_cast<std::uint32_t>(cell(numbers[i])) << (8 * i);
+    return word;
+  }
+};
+
 /// A cell is a word.
 template <class Bits>
 struct WholeWordCells {

@@ -123,6 +123,12 @@ SPIDER_DEVICE void store_shared(Shared to, std::uint16_t v) {
   asm volatile("st.shared.b16 [%0], %1;" ::"r"(shared_address(to)), "h"(v) : "memory");
 }
 
+/// st.shared.u8.
+SPIDER_DEVICE void store_shared(Shared to, std::uint8_t v) {
+  asm volatile("st.shared.u8 [%0], %1;" ::"r"(shared_address(to)), "h"(static_cast<std::uint16_t>(v))
+               : "memory");
+}
+
 /// The same where `wanted`, without a branch around it.
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
   asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b16 [%0], %1; }" ::"r"(
@@ -197,6 +203,13 @@ SPIDER_DEVICE std::uint16_t load_field(const std::uint16_t* from) {
   std::uint16_t value;
   asm volatile("ld.global.b16 %0, [%1];" : "=h"(value) : "l"(from));
   return value;
+}
+
+/// The same of a cell of 8 bits.
+SPIDER_DEVICE std::uint8_t load_field(const std::uint8_t* from) {
+  std::uint16_t value;
+  asm volatile("ld.global.u8 %0, [%1];" : "=h"(value) : "l"(from));
+  return static_cast<std::uint8_t>(value);
 }
 
 /// The same of a cell of 32 bits.
@@ -444,6 +457,11 @@ SPIDER_DEVICE void store_field(void* to, std::uint32_t low, std::uint32_t high) 
 }
 
 /// The stores above where `wanted`, without a branch around them.
+SPIDER_DEVICE void store_field_if(bool wanted, std::uint8_t* to, std::uint8_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.u8 [%0], %1; }" ::"l"(to),
+               "h"(static_cast<std::uint16_t>(v)), "r"(static_cast<int>(wanted))
+               : "memory");
+}
 SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint16_t v) {
   asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.b16 [%0], %1; }" ::"l"(to),
                "h"(v), "r"(static_cast<int>(wanted))

@@ -1,9 +1,9 @@
-"""Random filters of batches through the Python package, on the host, emulated, or on a GPU:
+"""Random filters of batches, of all storages and results, through the Python package, on the host, emulated, or on a GPU:
 
-    check_random.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY]
+    check_images.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY]
 
 Each image of a batch has the bits that it has by itself, wherever it lies in memory, and the numbers that scipy.ndimage gives in
-double precision, within the bound of the generated file. With --backend cuda arrays are those of CuPy, or else of PyTorch."""
+double precision, within the bound of the generated file; whole numbers within their range. With --backend cuda arrays are those of CuPy, or else of PyTorch."""
 
 import argparse
 import concurrent.futures
@@ -20,13 +20,21 @@ import spider_gen
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "systems"))
 
-from check_random import decoded, emulate, encoded  # noqa: E402
+from check_random import decoded, emulate  # noqa: E402
+from check_random import encoded as encoded_number  # noqa: E402
+from spider_gen import spider  # noqa: E402
 
 #: Of the rules, as scipy.ndimage calls them.
 MODES = {"constant": "constant", "nearest": "nearest", "periodic": "grid-wrap", "reflect": "reflect", "mirror": "mirror"}
 OWN = {1: ((131,), (7,), (300,)), 2: ((37, 143), (5, 6), (1, 70), (64, 260)), 3: ((7, 9, 45), (3, 4, 5))}
 BATCHES = ((3,), (1,), (2, 3), (5,), (2, 1, 2))
 REACH = {1: 9, 2: 4, 3: 2}
+FLOATS, INTEGERS = ("f16", "f32", "bf16", "f64"), tuple(spider.INTEGERS)
+LARGEST = {"f16": 65504}  # beyond it results may be infinite
+
+
+def encoded(values, storage):
+    return numpy.rint(values).astype(spider._TYPES[storage][0]) if storage in INTEGERS else encoded_number(values, storage)
 
 
 class Case:
@@ -36,14 +44,15 @@ class Case:
         self.rng = numpy.random.default_rng(seed)
         self.seed, self.backend = seed, backend
         self.dimensions = int(self.rng.integers(1, 4))
-        self.storage = self.pick("f16", "f32", "bf16", "f64", "f32")
+        self.storage = self.pick(*FLOATS, *INTEGERS, *INTEGERS)
+        self.output = self.pick(None, None, *FLOATS, *INTEGERS)
+        self.result = self.output or self.storage
         self.rule = self.pick(*MODES)
         self.weights = self.make_weights()
-        self.steps = 1
         self.fill = self.make_fill()
         boundary = {"constant": self.fill} if self.rule == "constant" else self.rule
-        self.made = spider_gen.stencil(weights=self.weights, boundary=boundary, storage=self.storage, name=f"images{seed}",
-                                       backend=backend)
+        self.made = spider_gen.stencil(weights=self.weights, boundary=boundary, storage=self.storage, output=self.output,
+                                       name=f"images{seed}", backend=backend)
         self.plan = json.loads(spider_gen._generator.explain(self.made._spec, as_json=True))
         self.own = self.pick(*OWN[self.dimensions])
         self.batch = self.pick(*BATCHES)
@@ -52,7 +61,7 @@ class Case:
         return choices[int(self.rng.integers(len(choices)))]
 
     def make_fill(self):
-        return float(self.pick(0, 1, -0.5))
+        return self.pick(0, 7, 255) if self.storage in INTEGERS else float(self.pick(0, 1, -0.5))
 
     def make_weights(self):
         size = 2 * self.rng.integers(0, REACH[self.dimensions] + 1, self.dimensions) + 1
@@ -60,10 +69,13 @@ class Case:
         if self.rng.integers(2):
             weights = numpy.round(8 * weights) / 8
         weights[tuple(n // 2 for n in size)] = 1
+        if self.rng.integers(2):
+            weights /= numpy.abs(weights).sum()
         return weights
 
     def values(self, shape):
-        return encoded(self.rng.uniform(-1, 1, shape), self.storage)
+        least, most = spider.INTEGERS.get(self.storage, (-1, 1) if self.result not in INTEGERS else (-300, 300))
+        return encoded(self.rng.uniform(least, most, shape), self.storage)
 
     def expected(self, image):
         """The numbers of one image, and how far results may be off."""
@@ -74,10 +86,16 @@ class Case:
         fill = float(decoded(encoded(numpy.array([self.fill]), self.storage), self.storage)[0])
         total = correlate(numbers, self.weights, fill)
         size = correlate(numpy.abs(numbers), numpy.abs(self.weights), abs(fill))
+        if self.result in INTEGERS:
+            total = numpy.clip(total, *spider.INTEGERS[self.result])
         bound = self.plan["error_bound"]
         neighbourhood = numpy.abs(self.weights).sum() * max(numpy.abs(numbers).max(), abs(fill))
         return total, (bound["result"] * numpy.abs(total) + bound["sum"] * size + bound["absolute"]
                        + bound["neighbourhood"] * neighbourhood)
+
+    @property
+    def iterates(self):
+        return self.output in (None, self.storage)
 
     def arrangements(self):
         """Arrays of the same images that lie in different ways, with the axes that a call names, or None."""
@@ -102,7 +120,7 @@ class Case:
 
             base = cupy.zeros(_room(array), cupy.uint8)
         except ImportError:
-            return _to_torch(array)
+            return _to_torch(array, self.storage)
         first = min(0, sum((n - 1) * stride for n, stride in zip(array.shape, array.strides) if stride < 0))
         view = cupy.ndarray(array.shape, array.dtype, base.data - first, array.strides)
         view[...] = cupy.asarray(numpy.ascontiguousarray(array))
@@ -119,7 +137,7 @@ class Case:
         images = numpy.moveaxis(array, [axis % array.ndim for axis in own], range(-self.dimensions, 0))
         given = self.to_library(array)
         found = to_numpy(self.made(given, axes=axes))
-        say = f"seed {self.seed}, {self.storage}, {self.rule}, {name}, shape {array.shape}, axes {axes}: "
+        say = f"seed {self.seed}, {self.storage}, {self.result}, {self.rule}, {name}, shape {array.shape}, axes {axes}: "
         if found.shape != array.shape:
             return [say + f"the result has the shape {found.shape}"]
         last = to_numpy(self.made.iterate(given, 2, axes=axes)) if self.iterates else None
@@ -136,14 +154,12 @@ class Case:
             problems.append(say + "a second call gives other bits")
         return problems
 
-    iterates = True
-
     def check_image(self, image, found, last):
         alone = to_numpy(self.made(self.to_library(numpy.ascontiguousarray(image))))
         if alone.tobytes() != found.tobytes():
             yield "differs from a sweep of itself"
         total, bound = self.expected(image)
-        beyond = ~(numpy.abs(decoded(found, self.storage) - total) <= bound)
+        beyond = ~(numpy.abs(decoded(found, self.result) - total) <= bound) & (numpy.abs(total) <= LARGEST.get(self.result, 1e300))
         if beyond.any():
             yield f"has {beyond.sum()} of {beyond.size} values beyond the bound"
         if last is not None:
@@ -156,11 +172,11 @@ def _room(array):
     return sum((n - 1) * abs(stride) for n, stride in zip(array.shape, array.strides)) + array.itemsize
 
 
-def _to_torch(array):
+def _to_torch(array, storage):
     import torch
 
     forward = numpy.ascontiguousarray(array)  # PyTorch has no negative strides
-    if array.dtype == numpy.uint16:
+    if array.dtype == numpy.uint16 and storage == "bf16":
         return torch.from_numpy(forward.view(numpy.int16)).cuda().view(torch.bfloat16)
     return torch.from_numpy(forward).cuda()
 

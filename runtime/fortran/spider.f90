@@ -29,7 +29,8 @@ module spider
     SPIDER_ERROR_DEVICE = 9, SPIDER_ERROR_MEMORY = 10, SPIDER_ERROR_LAUNCH = 11, SPIDER_ERROR_EMULATION = 12
   integer(c_int32_t), parameter, public :: SPIDER_ABI = 1
   ! What a kernel stores.
-  integer(c_int32_t), parameter, public :: SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2, SPIDER_F64 = 3
+  integer(c_int32_t), parameter, public :: SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2, SPIDER_F64 = 3, &
+    SPIDER_U8 = 4, SPIDER_U16 = 5, SPIDER_I16 = 6
 
   ! Of the fields of a system, added up.
   integer(c_int32_t), parameter, public :: SPIDER_FIELD_READ = 1, SPIDER_FIELD_WRITTEN = 2, SPIDER_FIELD_TWO_BUFFERS = 4, &
@@ -58,6 +59,7 @@ module spider
     ! 0, 1, 2 of the axes z, y, x along which it has cells.
     integer(c_int32_t) :: launch_count
     type(c_ptr) :: field_uses, field_axes
+    integer(c_int32_t) :: output  !< SPIDER_F16, ... of results
   end type
 
   !> struct spider_part: where fields lie in a larger whole, in cells z, y, x; the origin from 0.
@@ -77,6 +79,10 @@ module spider
     type(c_ptr) :: out_previous = c_null_ptr  !< of several steps with `previous`: where the step before the last one goes
     type(c_ptr) :: outputs = c_null_ptr       !< of systems: addresses of second buffers, as `fields`, or null
     integer(c_int32_t) :: first_launch = 0, launch_count = 0  !< of systems, from 0; 0, 0: all
+    !> Images that one call sweeps, 0 or 1: one; elements from image to image, of `out` where it is not 0; and the address of
+    !> those of each further field, or null.
+    integer(c_int64_t) :: batch = 0, batch_stride = 0, out_batch_stride = 0
+    type(c_ptr) :: field_batch_strides = c_null_ptr
   end type
 
   !> A field with room for the halo that a kernel reads, rows on 128 bytes, all zero at first. Device memory with the CUDA back end.
@@ -261,7 +267,8 @@ module spider
   public :: spider_string, spider_error, spider_get_info, spider_to_f16, spider_from_f16, spider_to_bf16, spider_from_bf16, &
     spider_field_create, spider_field_allocate, spider_field_destroy, spider_field_set, spider_field_get, &
     spider_field_iterate, spider_field_run, spider_field_run_steps, spider_field_points, spider_field_row, &
-    spider_system_field, spider_system_run
+    spider_system_field, spider_system_run, &
+    spider_field_apply_images
 
   interface
     integer(c_size_t) function string_length(text) bind(c, name='strlen')
@@ -447,6 +454,38 @@ contains
     field = spider_owned_field()
   end subroutine
 
+  !> One sweep of a kernel of one or two dimensions of each plane of the fields, an image: all of them by one call. Their memory
+  !> is that of spider_field_allocate; of kernels that read no halo.
+  integer(c_int32_t) function spider_field_apply_images(kernel, in, out, stream) result(status)
+    type(c_ptr), intent(in) :: kernel, stream
+    type(spider_owned_field), intent(in), target :: in, out
+    type(c_ptr), target :: addresses(most_fields)
+    type(spider_kernel_info) :: info
+    type(spider_owned_field), target :: first_in, first_out
+    type(spider_sweep) :: sweep
+    integer(c_int64_t) :: low(3), high(3)
+    status = spider_get_info(kernel, info)
+    if (status /= SPIDER_OK) return
+    status = SPIDER_ERROR_EXTENT
+    if (in%c%extent(1) /= out%c%extent(1)) return
+    status = SPIDER_ERROR_UNSUPPORTED
+    if (info%dimensions == 3) return
+    first_in = in
+    first_out = out
+    first_in%c%extent(1) = 1
+    first_out%c%extent(1) = 1
+    status = spider_halo(kernel, first_in%c%extent, low, high)
+    if (status /= SPIDER_OK) return
+    if (any(low > 0) .or. any(high > 0)) status = SPIDER_ERROR_UNSUPPORTED
+    if (status /= SPIDER_OK .or. in%c%extent(1) == 0) return
+    status = fill_sweep(kernel, first_in, first_out, stream, sweep, addresses)
+    if (status /= SPIDER_OK) return
+    sweep%batch = in%c%extent(1)
+    sweep%batch_stride = in%c%stride(1)
+    sweep%out_batch_stride = out%c%stride(1)
+    status = spider_run(kernel, sweep)
+  end function
+
   !> `steps` time steps from `a` to `b` and back; `in_b` tells whether `b` holds the last one.
   integer(c_int32_t) function spider_field_iterate(kernel, a, b, steps, stream, in_b) result(status)
     type(c_ptr), intent(in) :: kernel, stream
@@ -536,7 +575,7 @@ contains
     if (present(scalars)) scalar_count = size(scalars)
     status = SPIDER_ERROR_UNSUPPORTED
     if (field_count /= info%field_count .or. scalar_count /= info%scalar_count) return
-    if (in%storage /= info%storage .or. out%storage /= info%storage) return
+    if (in%storage /= info%storage .or. out%storage /= info%output) return
     if (present(previous)) then
       if (previous%storage /= info%storage) return
       sweep%previous = c_loc(previous%c)
@@ -682,6 +721,7 @@ contains
     integer, intent(in) :: columns, rows, planes
     real(c_float), intent(in), target :: values(columns, rows, planes)
     integer(c_int16_t), allocatable, target :: bits(:, :, :)
+    integer(c_int8_t), allocatable, target :: bytes(:, :, :)
     status = SPIDER_ERROR_EXTENT
     if (any(field%c%extent /= [planes, rows, columns])) return
     select case (field%storage)
@@ -692,10 +732,37 @@ contains
     case (SPIDER_F16)
       bits = spider_to_f16(values)
       status = copy(field, c_loc(bits), .true.)
+    case (SPIDER_U8)
+      bytes = int(wrapped(whole(values, 0, 255), 256), c_int8_t)
+      status = copy(field, c_loc(bytes), .true.)
+    case (SPIDER_U16)
+      bits = int(wrapped(whole(values, 0, 65535), 65536), c_int16_t)
+      status = copy(field, c_loc(bits), .true.)
+    case (SPIDER_I16)
+      bits = int(whole(values, -32768, 32767), c_int16_t)
+      status = copy(field, c_loc(bits), .true.)
     case default
       bits = spider_to_bf16(values)
       status = copy(field, c_loc(bits), .true.)
     end select
+  end function
+
+  !> The whole number nearest to a value within the bounds, of two the even one.
+  elemental integer function whole(value, least, most)
+    real(c_float), intent(in) :: value
+    integer, intent(in) :: least, most
+    real(c_float) :: within, part
+    within = min(max(value, real(least, c_float)), real(most, c_float))
+    whole = nint(within)
+    part = abs(within - aint(within))
+    if (part >= 0.5 .and. part <= 0.5 .and. modulo(whole, 2) /= 0) &
+      whole = whole - int(sign(1.0, within))
+  end function
+
+  !> A number from 0 to before `range` as the signed one with the same bits.
+  elemental integer function wrapped(number, range)
+    integer, intent(in) :: number, range
+    wrapped = merge(number - range, number, number >= range / 2)
   end function
 
   recursive integer(c_int32_t) function get(field, columns, rows, planes, values) result(status)
@@ -703,9 +770,16 @@ contains
     integer, intent(in) :: columns, rows, planes
     real(c_float), intent(out), target :: values(columns, rows, planes)
     integer(c_int16_t), allocatable, target :: bits(:, :, :)
+    integer(c_int8_t), allocatable, target :: bytes(:, :, :)
     real(c_double), allocatable :: doubles(:, :, :)
     status = SPIDER_ERROR_EXTENT
     if (any(field%c%extent /= [planes, rows, columns])) return
+    if (field%storage == SPIDER_U8) then
+      allocate (bytes(columns, rows, planes))
+      status = copy(field, c_loc(bytes), .false.)
+      if (status == SPIDER_OK) values = real(modulo(int(bytes), 256), c_float)
+      return
+    end if
     if (field%storage == SPIDER_F32) then
       status = copy(field, c_loc(values), .false.)
       return
@@ -720,6 +794,8 @@ contains
     if (status /= SPIDER_OK) return
     if (field%storage == SPIDER_F16) values = spider_from_f16(bits)
     if (field%storage == SPIDER_BF16) values = spider_from_bf16(bits)
+    if (field%storage == SPIDER_U16) values = real(modulo(int(bits), 65536), c_float)
+    if (field%storage == SPIDER_I16) values = real(bits, c_float)
   end function
 
   recursive integer(c_int32_t) function set_double(field, columns, rows, planes, values) result(status)
@@ -777,6 +853,7 @@ contains
     type(spider_owned_field), intent(in) :: field
     element_bytes = merge(4_c_int64_t, 2_c_int64_t, field%storage == SPIDER_F32)
     if (field%storage == SPIDER_F64) element_bytes = 8
+    if (field%storage == SPIDER_U8) element_bytes = 1
   end function
 
   pure integer(c_int64_t) function round_up(number, multiple)

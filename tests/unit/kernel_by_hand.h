@@ -16,7 +16,7 @@ inline spider_kernel kernel_by_hand(const char* name, std::int32_t dimensions, s
   kernel.info.generator = "by hand";
   kernel.info.spec_hash = "";
   kernel.info.dimensions = dimensions;
-  kernel.info.storage = storage;
+  kernel.info.storage = kernel.info.output = storage;
   kernel.info.accumulate = SPIDER_F32;
   kernel.info.steps = 1;
   kernel.info.backend = SPIDER_BACKEND_EMULATED;

@@ -60,7 +60,8 @@ spider_kernel copying_kernel() {
                  nullptr,
                  0,
                  nullptr,
-                 nullptr};
+                 nullptr,
+                 SPIDER_F16};
   kernel.form_count = 1;
   kernel.forms[0].sweep = copy_sweep;
   kernel.forms[0].tiling.kind = spider::TilingKind::strips;

@@ -17,7 +17,7 @@ namespace {
 spider_kernel make_kernel(const std::array<int, 3>& low, const std::array<int, 3>& high) {
   spider_kernel kernel{};
   kernel.info.dimensions = 3;
-  kernel.info.storage = SPIDER_F16;
+  kernel.info.storage = kernel.info.output = SPIDER_F16;
   for (int axis = 0; axis < 3; ++axis) {
     kernel.info.reach_low[axis] = low[axis];
     kernel.info.reach_high[axis] = high[axis];

@@ -398,6 +398,14 @@ void check_storage(const spider_kernel* kernel) {
                                             " stores another type than the elements of this field");
 }
 
+/// The same of what its results are stored as.
+template <typename Out>
+void check_output(const spider_kernel* kernel) {
+  if (is_stored_as<Out>(info(kernel).output)) return;
+  throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + info(kernel).name +
+                                            " has results of another type than the elements of this field");
+}
+
 /// Throws Error where a field keeps fewer cells around its interior than the kernel reads there.
 inline void check_halo(const spider_kernel* kernel, const Halo& kept, const Halo& read) {
   constexpr std::array<const char*, 3> axes{"z", "y", "x"};
@@ -445,20 +453,55 @@ inline void synchronize(void* stream = nullptr) {
 }
 
 /// One sweep, in stream order: `out` becomes the stencil of `in`. Returns `out`.
-template <typename T>
-Field<T>& apply(const spider_kernel* kernel, const Field<T>& in, Field<T>& out, void* stream = nullptr) {
+template <typename T, typename Out>
+Field<Out>& apply(const spider_kernel* kernel, const Field<T>& in, Field<Out>& out, void* stream = nullptr) {
   check_storage<T>(kernel);
+  check_output<Out>(kernel);
   check_halo(kernel, in);
   check(spider_apply(kernel, &in.c_field(), &out.c_field(), stream));
   return out;
 }
 
+/// The same of a kernel of one or two dimensions and fields of several planes, each an image: all of them by
+/// one call. Make the fields with `Halo::of(kernel, {1, rows, columns})`. Returns `out`.
+template <typename T, typename Out>
+Field<Out>& apply_images(const spider_kernel* kernel, const Field<T>& in, Field<Out>& out,
+                         void* stream = nullptr) {
+  check_storage<T>(kernel);
+  check_output<Out>(kernel);
+  if (info(kernel).dimensions == 3) {
+    throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("the kernel ") + info(kernel).name +
+                                              " sweeps planes together: for a batch call spider_run");
+  }
+  if (in.planes() != out.planes()) {
+    throw Error(SPIDER_ERROR_EXTENT, "the input has " + std::to_string(in.planes()) +
+                                         " images, and the output " + std::to_string(out.planes()));
+  }
+  if (in.planes() == 0) return out;
+  if (in.c_field().data != nullptr)
+    check_halo(kernel, in.halo(), Halo::of(kernel, {1, in.rows(), in.columns()}));
+  spider_field first_in = in.c_field();
+  spider_field first_out = out.c_field();
+  first_in.extent[0] = first_out.extent[0] = 1;
+  spider_sweep sweep{};
+  sweep.size = sizeof sweep;
+  sweep.in = &first_in;
+  sweep.out = &first_out;
+  sweep.stream = stream;
+  sweep.batch = in.planes();
+  sweep.batch_stride = first_in.stride[0];
+  sweep.out_batch_stride = first_out.stride[0];
+  check(spider_run(kernel, &sweep));
+  return out;
+}
+
 /// The part of a sweep that covers `extent` points from `offset` of the interior: the same bits, nothing else
 /// written, nothing read beyond the box and its reach. Returns `out`.
-template <typename T>
-Field<T>& apply_box(const spider_kernel* kernel, const Field<T>& in, Field<T>& out, const Extents& offset,
-                    const Extents& extent, void* stream = nullptr) {
+template <typename T, typename Out>
+Field<Out>& apply_box(const spider_kernel* kernel, const Field<T>& in, Field<Out>& out, const Extents& offset,
+                      const Extents& extent, void* stream = nullptr) {
   check_storage<T>(kernel);
+  check_output<Out>(kernel);
   check(spider_apply_box(kernel, &in.c_field(), &out.c_field(), offset.data(), extent.data(), stream));
   return out;
 }

@@ -32,6 +32,7 @@ struct Device {
   std::map<const void*, int> loads;          ///< of a kernel, by cudaFuncGetAttributes
   std::map<const void*, int> shared_memory;  ///< that a kernel may have beyond 48 KiB
   std::vector<int> grids;                    ///< blocks of each launch
+  std::vector<int> images;                   ///< of each launch
   std::vector<const void*> functions;        ///< of each launch
   std::vector<bool> early;                   ///< whether each launch may start while the one ahead runs
   std::vector<cudaStream_t> streams;         ///< of each launch
@@ -159,6 +160,7 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
   if (config->dynamicSmemBytes > static_cast<std::size_t>(here().shared_memory[function]))
     return fail(cudaErrorInvalidValue);
   here().grids.push_back(static_cast<int>(config->gridDim.x));
+  here().images.push_back(static_cast<int>(config->gridDim.y));
   here().functions.push_back(function);
   here().streams.push_back(config->stream);
   here().early.push_back(config->numAttrs == 1 &&
@@ -267,7 +269,8 @@ std::unique_ptr<spider_kernel> make_kernel() {
                   nullptr,
                   0,
                   nullptr,
-                  nullptr};
+                  nullptr,
+                  SPIDER_F16};
   kernel->form_count = 1;
   kernel->forms[0].sweep = sweep_of_nothing;
   kernel->forms[0].tiling.kind = spider::TilingKind::strips;
@@ -621,6 +624,35 @@ TEST_F(CudaBackend, RunsAllLaunchesOfASystem) {
   kernel_ = all_kernels().back().get();
   kernel_->forms[0].tiling.shared_bytes = 1 << 20;
   EXPECT_NE(spider_run(kernel_, &sweep), SPIDER_OK);
+}
+
+/// One launch where the function finds its images by itself, as many as CUDA's grids have rows; else each.
+TEST_F(CudaBackend, SweepsImages) {
+  const Grid first;
+  const Grid second;
+  spider_field in = first.field();
+  spider_field out = second.field();
+  in.extent[1] = out.extent[1] = 10;
+  spider_sweep sweep{};
+  sweep.size = sizeof sweep;
+  sweep.in = &in;
+  sweep.out = &out;
+  sweep.batch = 5;
+  sweep.batch_stride = 20 * stride;
+  ASSERT_EQ(spider_run(kernel_, &sweep), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(machine.devices[0].images, std::vector<int>(5, 1));
+  machine.devices[0].images.clear();
+  kernel_->forms[0].takes_images = true;
+  ASSERT_EQ(spider_run(kernel_, &sweep), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(machine.devices[0].images, std::vector<int>{5});
+  ASSERT_EQ(spider_run_steps(kernel_, &sweep, 3, nullptr), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(machine.devices[0].images, std::vector<int>(4, 5));
+  machine.devices[0].images.clear();
+  in.extent[1] = out.extent[1] = in.extent[2] = out.extent[2] = 1;
+  sweep.batch = 70000;
+  sweep.batch_stride = 64;
+  ASSERT_EQ(spider_run(kernel_, &sweep), SPIDER_OK) << spider_last_error();
+  EXPECT_EQ(machine.devices[0].images, (std::vector{65535, 4465}));
 }
 
 /// Addresses of zeros; pages that are touched get memory.

@@ -35,28 +35,11 @@ bool is_power_of_two(double value) {
 class Writer {
  public:
   Writer(const Expressions& expressions, const std::function<LeafText(const UpdateNode&)>& leaf)
-      : expressions_(expressions),
-        leaf_(leaf),
-        nodes_(expressions.nodes),
-        number_(number_type(expressions.numbers)),
-        type_(expressions.of_points ? "auto" : number_),
-        suffix_(expressions.numbers == spec::Storage::f64 ? "" : "f"),
-        uses_(nodes_.size()),
-        joined_(nodes_.size()),
-        texts_(nodes_.size()) {
-    for (const UpdateNode& node : nodes_) {
-      for (const int argument : node.arguments) ++uses_[static_cast<std::size_t>(argument)];
-    }
-    for (const int root : expressions.roots) ++uses_[static_cast<std::size_t>(root)];
-    for (const UpdateNode& node : nodes_) {
-      if (const std::optional<int> joined = joined_argument(node))
-        joined_[static_cast<std::size_t>(*joined)] = true;
-    }
-  }
+      : Writer(expressions, leaf, 'p', 0) {}
 
   ExpressionText write() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (!joined_[i]) texts_[i] = text_of(nodes_[i]);
+      if (own_[i] && !joined_[i]) texts_[i] = text_of(nodes_[i]);
     }
     ExpressionText result{std::move(lines_), {}};
     for (const int root : expressions_.roots) result.values.push_back(text(root));
@@ -64,6 +47,41 @@ class Writer {
   }
 
  private:
+  /// Of the point called so, with numbers for the names of its variables from `names` on.
+  Writer(const Expressions& expressions, const std::function<LeafText(const UpdateNode&)>& leaf, char point,
+         int names)
+      : expressions_(expressions),
+        leaf_(leaf),
+        nodes_(expressions.nodes),
+        number_(number_type(expressions.numbers)),
+        type_(expressions.of_points ? "auto" : number_),
+        suffix_(expressions.numbers == spec::Storage::f64 ? "" : "f"),
+        point_(point),
+        uses_(nodes_.size()),
+        own_(nodes_.size()),
+        joined_(nodes_.size()),
+        texts_(nodes_.size()),
+        names_(names) {
+    for (const int root : expressions.roots) use(root);
+    for (std::size_t i = nodes_.size(); i-- > 0;) {
+      if (!own_[i] || is_of_other_points(nodes_[i])) continue;
+      for (const int argument : nodes_[i].arguments) use(argument);
+    }
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      const std::optional<int> joined = own_[i] ? joined_argument(nodes_[i]) : std::nullopt;
+      if (joined) joined_[static_cast<std::size_t>(*joined)] = true;
+    }
+  }
+
+  static bool is_of_other_points(const UpdateNode& node) {
+    return node.operation == UpdateOperation::folded || node.operation == UpdateOperation::inside;
+  }
+
+  void use(int node) {
+    ++uses_[static_cast<std::size_t>(node)];
+    own_[static_cast<std::size_t>(node)] = true;
+  }
+
   [[nodiscard]] const UpdateNode& node_at(int i) const { return nodes_[static_cast<std::size_t>(i)]; }
   [[nodiscard]] const std::string& text(int i) const { return texts_[static_cast<std::size_t>(i)]; }
 
@@ -95,7 +113,7 @@ class Writer {
 
   [[nodiscard]] std::string literal(double value) const {
     const std::string text = number_literal(expressions_.numbers, value);
-    return expressions_.of_points ? fmt::format("p.number({})", text) : text;
+    return expressions_.of_points ? fmt::format("{}.number({})", point_, text) : text;
   }
 
   /// A function of C of one or two numbers.
@@ -184,6 +202,27 @@ class Writer {
                                    number_, symbol));
   }
 
+  /// A function of other points: the argument is computed in it.
+  std::string function_of_points(const UpdateNode& node) {
+    const bool folds = node.operation == UpdateOperation::folded;
+    std::string name = fmt::format("t{}", names_++);
+    if (folds) {
+      lines_.push_back(fmt::format("const auto {} = {}.template folded<{}, {}>([&](const auto& q) {{", name,
+                                   point_, node.which, fmt::join(node.at, ", ")));
+    } else {
+      lines_.push_back(fmt::format("const auto {} = {}.template inside<{}>([&] {{", name, point_,
+                                   fmt::join(node.at, ", ")));
+    }
+    Expressions own{nodes_, {node.arguments[0]}, expressions_.numbers, false, true};
+    Writer inner(own, leaf_, 'q', names_);
+    const ExpressionText text = inner.write();
+    names_ = inner.names_;
+    for (const std::string& line : text.statements) lines_.push_back("  " + line);
+    lines_.push_back(fmt::format("  return {};", text.values.front()));
+    lines_.emplace_back("});");
+    return name;
+  }
+
   std::string text_of(const UpdateNode& node) {
     const auto argument = [&](std::size_t i) { return text(node.arguments[i]); };
     switch (node.operation) {
@@ -208,15 +247,19 @@ class Writer {
       case UpdateOperation::call:
         return function_text(node);
       case UpdateOperation::bounded:
-        return name(type_, fmt::format("p.template bounded<{}, {}>({})", node.which, fmt::join(node.at, ", "),
-                                       argument(0)));
+        return name(type_, fmt::format("{}.template bounded<{}, {}>({})", point_, node.which,
+                                       fmt::join(node.at, ", "), argument(0)));
+      case UpdateOperation::inside:
+      case UpdateOperation::folded:
+        return function_of_points(node);
       case UpdateOperation::stored:
-        return name(type_, fmt::format("p.template stored<{}>({})", node.which, argument(0)));
+        return name(type_, fmt::format("{}.template stored<{}>({})", point_, node.which, argument(0)));
       default:
         break;
     }
     if (spec::is_comparison(node.operation)) return comparison_text(node);
-    const LeafText leaf = leaf_(node);
+    LeafText leaf = leaf_(node);
+    if (expressions_.of_points) leaf.value = fmt::format("{}.{}", point_, leaf.value);
     return leaf.comment.empty() ? leaf.value : name(type_, leaf.value, leaf.comment);
   }
 
@@ -226,7 +269,9 @@ class Writer {
   std::string number_;  ///< the type of numbers
   std::string type_;    ///< of variables
   std::string suffix_;  ///< of C's functions of them
+  char point_;          ///< its name, where numbers are of points
   std::vector<int> uses_;
+  std::vector<bool> own_;     ///< nodes of this point
   std::vector<bool> joined_;  ///< products that their only user takes as one operation
   std::vector<std::string> texts_;
   std::vector<std::string> lines_;

@@ -92,12 +92,29 @@ class SweepText {
   void bind_bounded(render::Bindings& bindings) const {
     spec::Offset low{};
     spec::Offset high{};
+    spec::Offset folded{};
     for (const UpdateNode& node : sweep_.nodes) {
-      if (node.operation != UpdateOperation::bounded) continue;
       for (std::size_t axis = 0; axis < low.size(); ++axis) {
-        low[axis] = std::max(low[axis], -node.at[axis]);
-        high[axis] = std::max(high[axis], node.at[axis]);
+        if (node.operation == UpdateOperation::bounded) {
+          low[axis] = std::max(low[axis], -node.at[axis]);
+          high[axis] = std::max(high[axis], node.at[axis]);
+        } else if (node.operation == UpdateOperation::folded) {
+          folded[axis] = std::max(folded[axis], node.at[axis]);
+        }
       }
+    }
+    bindings["folded"] = "";
+    if (folded != spec::Offset{}) {
+      bindings["folded"] = fmt::format(
+          "// How far ghost cells that are folded back lie beyond faces.\n"
+          "static constexpr int folded_reach[3] = {{{}}};",
+          fmt::join(folded, ", "));
+    }
+    // The first cell within a face may be the image of the farthest ghost cell, mirrored.
+    for (std::size_t axis = 0; axis < low.size(); ++axis) {
+      const int near = folded[axis] == 0 ? 0 : folded[axis] + 1;
+      low[axis] = std::max(low[axis], near);
+      high[axis] = std::max(high[axis], near);
     }
     bindings["bounded_low"] = fmt::format("{}", fmt::join(low, ", "));
     bindings["bounded_high"] = fmt::format("{}", fmt::join(high, ", "));
@@ -129,16 +146,16 @@ class SweepText {
     const auto which = static_cast<std::size_t>(node.which);
     switch (node.operation) {
       case UpdateOperation::cell:
-        return {fmt::format("p.template read<{}, {}>()",
+        return {fmt::format("template read<{}, {}>()",
                             rows_.at({node.which, node.at[spec::axis_z], node.at[spec::axis_y]}),
                             node.at[spec::axis_x]),
                 cell_name(spec_, node)};
       case UpdateOperation::scalar:
-        return {fmt::format("p.scalar({})", which), spec_.scalars[which]};
+        return {fmt::format("scalar({})", which), spec_.scalars[which]};
       case UpdateOperation::index:
-        return {fmt::format("p.index({})", which), fmt::format("i{}", spec::axis_letters[which])};
+        return {fmt::format("index({})", which), fmt::format("i{}", spec::axis_letters[which])};
       default:
-        return {fmt::format("p.extent({})", which), fmt::format("n{}", spec::axis_letters[which])};
+        return {fmt::format("extent({})", which), fmt::format("n{}", spec::axis_letters[which])};
     }
   }
 
@@ -165,7 +182,7 @@ class SweepText {
 
   [[nodiscard]] bool reads_point() const {
     constexpr std::array of_points{UpdateOperation::cell, UpdateOperation::scalar, UpdateOperation::index,
-                                   UpdateOperation::extent};
+                                   UpdateOperation::extent, UpdateOperation::folded};
     return std::any_of(sweep_.nodes.begin(), sweep_.nodes.end(), [&](const UpdateNode& node) {
       return std::find(of_points.begin(), of_points.end(), node.operation) != of_points.end();
     });

@@ -53,8 +53,8 @@ bool StageFuser::can_read(const StageGroup& group, int field, const spec::Offset
     }
     return true;
   };
-  // The offset of a bounded one would have to be shifted.
-  if (!all_needed([](const UpdateNode& node) { return node.operation != UpdateOperation::bounded; }))
+  // Their offsets would have to be shifted.
+  if (!all_needed([](const UpdateNode& node) { return node.operation < UpdateOperation::bounded; }))
     return false;
   for (std::size_t axis = 0; axis < at.size(); ++axis) {
     if (at[axis] == 0 || has_rule(read.boundary[axis], BoundaryRule::constant)) continue;
@@ -65,6 +65,19 @@ bool StageFuser::can_read(const StageGroup& group, int field, const spec::Offset
   return true;
 }
 
+bool StageFuser::reads_folded(const StageGroup& group, const std::vector<bool>& needed) const {
+  std::vector<bool> within(needed.size());
+  for (std::size_t i = needed.size(); i-- > 0;) {
+    const UpdateNode& node = nodes_.all()[i];
+    if (!needed[i]) continue;
+    if (within[i] && node.operation == UpdateOperation::cell && group.values.contains(node.which))
+      return true;
+    if (!within[i] && node.operation != UpdateOperation::folded) continue;
+    for (const int argument : node.arguments) within[static_cast<std::size_t>(argument)] = true;
+  }
+  return false;
+}
+
 std::optional<StageGroup> StageFuser::fuse(const StageGroup& group, int stage) {
   constexpr int none = spec::ExpressionNodes::none;
   StageGroup together = group;
@@ -72,6 +85,7 @@ std::optional<StageGroup> StageFuser::fuse(const StageGroup& group, int stage) {
   std::vector<int> roots;
   for (const auto& [field, node] : alone(stage).values) roots.push_back(node);
   const std::vector<bool> needed = nodes_.needed_by(roots);
+  if (reads_folded(group, needed)) return std::nullopt;
   std::vector<int> values(needed.size(), none);  // of the stage's nodes
   for (std::size_t i = 0; i < needed.size(); ++i) {
     if (!needed[i]) continue;

@@ -37,6 +37,8 @@ class StageFuser {
 
  private:
   [[nodiscard]] bool can_read(const StageGroup& group, int field, const spec::Offset& at) const;
+  /// Do the nodes read what the group assigns at ghost cells' own points?
+  [[nodiscard]] bool reads_folded(const StageGroup& group, const std::vector<bool>& needed) const;
   /// The node with values of the group in the place of what it assigns, and its arguments' in `values`; none
   /// where that cannot be.
   [[nodiscard]] int reduced_node(const StageGroup& group, int node, const std::vector<int>& values);

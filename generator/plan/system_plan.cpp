@@ -34,6 +34,19 @@ bool reads_around(const std::vector<ReadRow>& rows, int field) {
   });
 }
 
+/// Which fields are read near faces at other points than those of their rows.
+std::vector<bool> reads_folded(const spec::SystemSpec& spec, const std::vector<UpdateNode>& nodes) {
+  std::vector<bool> within(nodes.size());
+  std::vector<bool> fields(spec.fields.size());
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    if (within[i] && nodes[i].operation == UpdateOperation::cell)
+      fields[static_cast<std::size_t>(nodes[i].which)] = true;
+    if (!within[i] && nodes[i].operation != UpdateOperation::folded) continue;
+    for (const int argument : nodes[i].arguments) within[static_cast<std::size_t>(argument)] = true;
+  }
+  return fields;
+}
+
 bool reads(const std::vector<ReadRow>& rows, int field) {
   return std::any_of(rows.begin(), rows.end(), [field](const ReadRow& row) { return row.field == field; });
 }
@@ -92,9 +105,12 @@ SystemSweep sweep_of(const spec::SystemSpec& spec, const spec::ExpressionNodes& 
   for (const SystemReduction& reduction : reductions) roots.push_back(reduction.node);
   sweep.nodes = nodes.extract(roots);
   sweep.rows = rows_of(sweep.nodes);
+  const std::vector<bool> folded = reads_folded(spec, sweep.nodes);
   std::size_t i = 0;
-  for (const auto& [field, node] : group.values)
-    sweep.results.push_back({field, roots[i++], reads_around(sweep.rows, field)});
+  for (const auto& [field, node] : group.values) {
+    const bool around = reads_around(sweep.rows, field) || folded[static_cast<std::size_t>(field)];
+    sweep.results.push_back({field, roots[i++], around});
+  }
   for (const SystemReduction& reduction : reductions)
     sweep.reductions.push_back({reduction.which, roots[i++]});
   sweep.bytes_per_point = bytes_per_point(spec, sweep.rows, sweep.results);

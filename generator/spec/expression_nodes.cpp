@@ -87,8 +87,13 @@ int ExpressionNodes::add(UpdateNode node) {
   const UpdateNode& added = found->first;
   bool varies = added.operation == UpdateOperation::cell || added.operation == UpdateOperation::written ||
                 added.operation == UpdateOperation::index;
-  for (const int argument : added.arguments) varies = varies || varies_[static_cast<std::size_t>(argument)];
+  bool folds = added.operation == UpdateOperation::inside || added.operation == UpdateOperation::folded;
+  for (const int argument : added.arguments) {
+    varies = varies || varies_[static_cast<std::size_t>(argument)];
+    folds = folds || folds_[static_cast<std::size_t>(argument)];
+  }
   varies_.push_back(varies);
+  folds_.push_back(folds);
   nodes_.push_back(added);
   return found->second;
 }
@@ -157,8 +162,15 @@ int ExpressionNodes::shift_one(int node, const Offset& by, const Moved& moved) {
   return add(std::move(shifted));
 }
 
+int ExpressionNodes::object_to_transpose() {
+  return object(
+      "'adjoint' is a value at the point; operators, offsets and another 'adjoint' take none of it: let a "
+      "stage of its own write it");
+}
+
 int ExpressionNodes::shift(int node, const Offset& by) {
   if (!has_room()) return none;
+  if (folds_[static_cast<std::size_t>(node)]) return object_to_transpose();
   if (by == Offset{}) return node;
   Moved& moved = moved_[by];
   std::vector<int> open{node};  // no recursion: a sum of many taps is as deep
@@ -225,6 +237,24 @@ int ExpressionNodes::apply(const std::vector<Tap>& taps, int node) {
     if (sum == none) return none;
   }
   return sum == none ? number(0) : sum;
+}
+
+int ExpressionNodes::transpose(int field, const std::vector<Tap>& taps, int node) {
+  Offset reach{};
+  int sum = none;
+  for (const Tap& tap : taps) {
+    Offset back{};
+    for (std::size_t axis = 0; axis < back.size(); ++axis) {
+      back[axis] = -tap.at[axis];
+      reach[axis] = std::max(reach[axis], std::abs(tap.at[axis]));
+    }
+    const int value = shift(node, back);
+    const int term = value == none ? none : add({UpdateOperation::inside, 0, 0, {}, {value}, back});
+    sum = term == none ? none : add_term(sum, tap.weight, term);
+    if (sum == none) return none;
+  }
+  if (reach == Offset{}) return add_term(none, taps.front().weight, node);  // no ghost cell lies inside
+  return add({UpdateOperation::folded, 0, field, {}, {sum}, reach});
 }
 
 std::vector<bool> ExpressionNodes::needed_by(const std::vector<int>& roots) const {

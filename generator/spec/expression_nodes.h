@@ -46,6 +46,10 @@ class ExpressionNodes {
   /// The weighted sum of the expression at the taps. Taps of one value, of a field without cells along an
   /// axis, become one. None as of shift().
   [[nodiscard]] int apply(const std::vector<Tap>& taps, int node);
+  /// The transpose of apply() to the field, of the expression: at a point the sum over all taps, and over
+  /// all cells that take the point's value by the field's faces, of weight times the expression at the
+  /// distance -tap from the cell, where that lies inside. None as of shift(), and where it is within another.
+  [[nodiscard]] int transpose(int field, const std::vector<Tap>& taps, int node);
 
   /// Which nodes `roots` need, themselves included.
   [[nodiscard]] std::vector<bool> needed_by(const std::vector<int>& roots) const;
@@ -73,11 +77,13 @@ class ExpressionNodes {
   [[nodiscard]] int shift_one(int node, const Offset& by, const Moved& moved);
   [[nodiscard]] int shift_index(const UpdateNode& node, double by);
   [[nodiscard]] int add_term(int sum, double weight, int value);
+  [[nodiscard]] int object_to_transpose();
 
   Calculator& calculator_;
   std::vector<UpdateNode> nodes_;
   std::unordered_map<UpdateNode, int, Hash, Same> known_;
   std::vector<bool> varies_;                     ///< is the node another one at another point?
+  std::vector<bool> folds_;                      ///< does it have a transpose()?
   std::vector<std::array<bool, 3>> field_axes_;  ///< by field, of those that have a cell
   std::map<Offset, Moved> moved_;
   std::size_t work_ = 0;

@@ -6,6 +6,8 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -48,6 +50,57 @@ bool compare(UpdateOperation operation, double a, double b) {
     default:
       return a != b;
   }
+}
+
+/// Cells of a field and their weights.
+struct FieldTaps {
+  int field = 0;
+  std::vector<Tap> taps;  ///< ascending in their offsets
+};
+
+/// What arguments of a sum, a difference or a multiple get of its own weight; empty where it is none.
+std::vector<std::pair<int, double>> pass_weight(const ExpressionNodes& nodes, const UpdateNode& node,
+                                                double weight) {
+  const std::vector<int>& of = node.arguments;
+  switch (node.operation) {
+    case UpdateOperation::negate:
+      return {{of[0], -weight}};
+    case UpdateOperation::add:
+      return {{of[0], weight}, {of[1], weight}};
+    case UpdateOperation::subtract:
+      return {{of[0], weight}, {of[1], -weight}};
+    case UpdateOperation::multiply:
+      if (nodes.is_number(of[0])) return {{of[1], weight * nodes[of[0]].value}};
+      if (nodes.is_number(of[1])) return {{of[0], weight * nodes[of[1]].value}};
+      return {};
+    case UpdateOperation::divide:
+      if (nodes.is_number(of[1])) return {{of[0], weight / nodes[of[1]].value}};
+      return {};
+    default:
+      return {};
+  }
+}
+
+/// The expression as a weighted sum of cells of one field; nothing where it is none.
+std::optional<FieldTaps> find_taps(const ExpressionNodes& nodes, int root) {
+  FieldTaps found{-1, {}};
+  std::map<int, double, std::greater<>> open{{root, 1.0}};  // arguments come after what takes them
+  while (!open.empty()) {
+    const auto [place, weight] = *open.begin();
+    open.erase(open.begin());
+    const UpdateNode& node = nodes[place];
+    if (node.operation == UpdateOperation::cell) {
+      if (found.field >= 0 && found.field != node.which) return std::nullopt;
+      found.field = node.which;
+      if (weight != 0) found.taps.push_back({node.at, weight, {}});
+      continue;
+    }
+    const auto passed = pass_weight(nodes, node, weight);
+    if (passed.empty()) return std::nullopt;
+    for (const auto& [argument, own] : passed) open[argument] += own;
+  }
+  std::sort(found.taps.begin(), found.taps.end(), [](const Tap& a, const Tap& b) { return a.at < b.at; });
+  return found.taps.empty() ? std::nullopt : std::optional(std::move(found));
 }
 
 /// A recursive descent over the tokens. The first error is kept, and ends the reading.
@@ -286,8 +339,11 @@ class Parser {
   /// `dxp(...)`, or `new(u)`.
   int read_application(const Token& name) {
     const auto found = vocabulary_.operators.find(name.text);
-    if (found == vocabulary_.operators.end())
-      return name.text == "new" && vocabulary_.dimensions > 0 ? read_written(name) : refuse_function(name);
+    if (found == vocabulary_.operators.end()) {
+      if (vocabulary_.dimensions > 0 && name.text == "new") return read_written(name);
+      if (vocabulary_.dimensions > 0 && name.text == "adjoint") return read_adjoint(name);
+      return refuse_function(name);
+    }
     used_.emplace_back(name.text);
     ++next_;
     const std::size_t begin = token().offset;
@@ -343,6 +399,32 @@ class Parser {
     if (!vocabulary_.assigned[static_cast<std::size_t>(found->second.which)])
       return fail(field.offset, fmt::format("no stage assigns '{0}'; write {0}", field.text));
     return checked(nodes_.add({UpdateOperation::written, 0, found->second.which, {}, {}}), name.offset);
+  }
+
+  /// `adjoint(dxp(u), e)`: the transpose of reading cells of a field, of an expression.
+  int read_adjoint(const Token& name) {
+    ++next_;
+    const std::size_t begin = token().offset;
+    const int read = value(read_choice(), begin);
+    if (error_) return none;
+    if (!take(",")) {
+      return fail(token().offset,
+                  "'adjoint' takes two expressions: what is read of a field, and what goes back to it, such "
+                  "as adjoint(dxp(u), v)");
+    }
+    const std::size_t begin_of_value = token().offset;
+    const int values = value(read_choice(), begin_of_value);
+    if (error_) return none;
+    if (token().is(','))
+      return fail(token().offset, "'adjoint' takes two expressions, such as adjoint(dxp(u), v)");
+    if (!take(")")) return fail_at_close();
+    const std::optional<FieldTaps> taps = find_taps(nodes_, read);
+    if (!taps) {
+      return fail(begin,
+                  "the first argument of 'adjoint' is a sum of cells of one field, with weights of numbers "
+                  "and parameters, such as dxp(u) or 2*u - u[0, 1] in two dimensions");
+    }
+    return checked(nodes_.transpose(taps->field, taps->taps, values), name.offset);
   }
 
   /// `u[0, 1]`: a field, or a value of `let`, at an offset.

@@ -62,6 +62,7 @@ std::string_view in_its_place(std::string_view key) {
 std::optional<std::string> own_meaning(const std::string& name) {
   if (name == "new") return "a field after the sweep";
   if (name == "let") return "the names of a stage's values";
+  if (name == "adjoint") return "the transpose of reading a field";
   return meaning_of_axes(name);
 }
 

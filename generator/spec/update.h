@@ -47,6 +47,13 @@ enum class UpdateOperation {
   /// offset `at`, where that lies inside; elsewhere the ghost cell of the field.
   bounded,
   stored,  ///< of a reduction: the argument as a cell of field `which` holds it
+  /// Of `adjoint` in a system: the argument, a value at the offset `at`, where that lies inside the field; 0
+  /// elsewhere, where it is not computed.
+  inside,
+  /// Of `adjoint` in a system: the argument at the point, and at each ghost cell that the faces' rules of
+  /// field `which` give the point's value, with its sign, all added up. `at`: how far such ghost cells lie
+  /// beyond a face.
+  folded,
 };
 
 struct UpdateNode {
@@ -55,7 +62,7 @@ struct UpdateNode {
   int which = 0;               ///< sum, field, scalar: its place in the spec's list; index, extent: its axis
   std::string function;        ///< of a call
   std::vector<int> arguments;  ///< nodes before this one
-  Offset at{};                 ///< of a cell
+  Offset at{};                 ///< of a cell, and of what the operations say
 
   bool operator==(const UpdateNode&) const = default;
 };

@@ -24,9 +24,18 @@ SystemAccess::SystemAccess(const spider_kernel& kernel, const SystemSweep& sweep
     fields_[i].place = arguments.fields[i];
     fields_[i].element_bytes = static_cast<int>(spider::bytes_of(kernel.system->fields[i].storage));
   }
+  // Points that are folded lie anywhere.
+  Box folded = {};
+  bool folds = false;
+  for (int axis = 0; axis < 3; ++axis) {
+    folds = folds || sweep.folded_reach[axis] > 0;
+    folded.offset[axis] = -sweep.folded_reach[axis];
+    folded.extent[axis] = arguments.extent[axis] + 2 * sweep.folded_reach[axis];
+  }
   for (std::int32_t i = 0; i < sweep.row_count; ++i) {
     const auto field = static_cast<std::size_t>(sweep.rows[i].field);
-    add_row(kernel.system->fields[field], sweep.rows[i], sweep.columns, fields_[field]);
+    add_row(kernel.system->fields[field], sweep.rows[i], sweep.columns, arguments.box, fields_[field]);
+    if (folds) add_row(kernel.system->fields[field], sweep.rows[i], sweep.columns, folded, fields_[field]);
   }
   for (Field& field : fields_) merge(field.readable);
   const Box& box = arguments.box;
@@ -38,13 +47,13 @@ SystemAccess::SystemAccess(const spider_kernel& kernel, const SystemSweep& sweep
   }
 }
 
-void SystemAccess::add_row(const SystemField& facts, const ReadRow& row, int columns, Field& field) const {
-  const Box& box = arguments_.box;
+void SystemAccess::add_row(const SystemField& facts, const ReadRow& row, int columns, const Box& box,
+                           Field& field) const {
   CellRanges reached{{0, 0}};
   if (facts.axes[2]) {
     // A lane reads for all of its points, also for those that are not in the box.
     const std::int64_t box_end = box.offset[2] + box.extent[2];
-    const std::int64_t lanes_end = std::min(round_down(box_end - 1, columns) + columns, arguments_.extent[2]);
+    const std::int64_t lanes_end = std::min(round_down(box_end - 1, columns) + columns, std::max(arguments_.extent[2], box_end));
     const std::int64_t first = round_down(box.offset[2], columns) + row.low;
     const std::int64_t last = lanes_end - 1 + row.high;
     reached = mapped_columns(facts.faces[2], first, last, arguments_.extent[2]);

@@ -37,7 +37,8 @@ class SystemAccess {
     std::vector<std::atomic<std::uint8_t>> written;  // of the box, x fastest
   };
 
-  void add_row(const SystemField& facts, const ReadRow& row, int columns, Field& field) const;
+  /// Of lanes of the box.
+  void add_row(const SystemField& facts, const ReadRow& row, int columns, const Box& box, Field& field) const;
   [[nodiscard]] std::optional<std::size_t> place_in_box(std::int64_t offset,
                                                         const std::int64_t (&stride)[2]) const;
 

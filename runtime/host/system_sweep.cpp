@@ -338,6 +338,52 @@ class SystemSweeper {
 namespace spider {
 inline namespace device_4 {
 namespace loops {
+namespace {
+
+host::Axis axis_of(const SystemField& field, int axis, std::int64_t extent) {
+  host::Axis along;
+  along.extent = extent;
+  for (int side = 0; side < 2; ++side) along.rules[side] = field.faces[axis][side].rule;
+  return along;
+}
+
+double load_cell(std::int32_t storage, const void* data, std::int64_t offset) {
+  double number = 0;
+  host::load_cells(storage, static_cast<const std::byte*>(data) + offset * bytes_of(storage), &number,
+                   1);
+  return number;
+}
+
+}  // namespace
+
+/// Where faces meet, the faster axis counts, and its constant replaces the signs of the slower ones.
+double find_cell(const SystemField& field, const SystemFieldPlace& memory, const std::int64_t (&extent)[3],
+                 const std::int64_t (&at)[3]) {
+  const std::int64_t strides[3] = {memory.stride[0], memory.stride[1], 1};
+  std::int64_t offset = 0;
+  bool negated = false;
+  for (int axis = 2; axis >= 0; --axis) {
+    if (!field.axes[axis]) continue;
+    const host::Axis along = axis_of(field, axis, extent[axis]);
+    const host::Place place = along.find(at[axis]);
+    negated = negated != place.negated;
+    if (place.constant) {
+      const double value = place.side == host::Place::zero ? 0 : field.faces[axis][place.side].value;
+      return negated ? -value : value;
+    }
+    offset += along.in_memory(place.index) * strides[axis];
+  }
+  const double value = load_cell(field.storage, memory.data, offset);
+  return negated ? -value : value;
+}
+
+int takes_value(const SystemField& field, int axis, std::int64_t extent, std::int64_t at,
+                std::int64_t point) {
+  const host::Axis along = axis_of(field, axis, extent);
+  const host::Place place = along.find(at);
+  if (place.constant || along.in_memory(place.index) != point) return 0;
+  return place.negated ? -1 : 1;
+}
 
 float as_stored(std::int32_t storage, float number) {
   std::uint64_t cell = 0;

@@ -417,6 +417,9 @@ struct SystemSweep {
   std::int32_t columns;                      ///< neighbouring cells that a lane of a device has
   const ReducedNumber* reduced;              ///< ascending
   std::int32_t reduced_count;
+  /// z, y, x: how far ghost cells lie beyond faces whose points it computes with, where `adjoint` folds them.
+  /// Then near faces it reads cells that its rows do not reach.
+  std::int32_t folded_reach[3];
 };
 
 /// What the runtime must know of a system. The tables outlive the kernel.

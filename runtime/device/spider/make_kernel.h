@@ -145,11 +145,22 @@ struct SystemKernelFacts {
   SystemNames names;
 };
 
+/// Sweep::folded_reach of an axis, 0 where a sweep has none.
+template <class Sweep, class = void>
+struct FoldedReach {
+  static constexpr std::int32_t along(int /*axis*/) { return 0; }
+};
+template <class Sweep>
+struct FoldedReach<Sweep, decltype(static_cast<void>(Sweep::folded_reach))> {
+  static constexpr std::int32_t along(int axis) { return Sweep::folded_reach[axis]; }
+};
+
 /// One sweep of a system, from a generated file's sweep (spider/loads/system_point.h says what that has).
 template <class System>
 constexpr SystemSweep system_sweep(std::int32_t stages) {
-  SystemSweep sweep{stages, nullptr, System::row_count, nullptr, System::written_count,
-                    {},     {},      System::columns,   nullptr, System::reduced_count};
+  SystemSweep sweep{stages,          nullptr, System::row_count,     nullptr, System::written_count, {}, {},
+                    System::columns, nullptr, System::reduced_count, {}};
+  for (int axis = 0; axis < 3; ++axis) sweep.folded_reach[axis] = FoldedReach<System>::along(axis);
   if constexpr (System::row_count > 0) sweep.rows = System::rows;
   if constexpr (System::written_count > 0) sweep.written = System::written;
   if constexpr (System::reduced_count > 0) sweep.reduced = System::reduced;

@@ -60,12 +60,21 @@ double as_stored(std::int32_t storage, double number);
 /// Sweeps the box of the arguments.
 void sweep_system(const SystemLoop& loop, const SystemArguments& arguments);
 
+/// The number of a cell, which may be a ghost cell, z, y, x.
+double find_cell(const SystemField& field, const SystemFieldPlace& memory, const std::int64_t (&extent)[3],
+                 const std::int64_t (&at)[3]);
+
+/// How often the cell at index `at` of an axis takes the value of that at `point`: 1, -1 for its negative, or
+/// 0.
+int takes_value(const SystemField& field, int axis, std::int64_t extent, std::int64_t at, std::int64_t point);
+
 /// Values that all points of a row share. compute_row() has a copy of its own, which the compiler knows that
 /// no result is written over.
 template <class System>
 struct RowValues {
   using Number = typename System::Number;
 
+  const SystemArguments& sweep;
   const Number* cells[System::row_count + 1];
   Number single[System::row_count + 1];  ///< of fields without cells along x
   Number scalars[most_scalars];
@@ -74,7 +83,7 @@ struct RowValues {
   std::int64_t extent_of_fields[3];
   Number whole[3];
 
-  explicit RowValues(const SystemRow& row) : place{row.z, row.y, row.x} {
+  explicit RowValues(const SystemRow& row) : sweep(row.sweep), place{row.z, row.y, row.x} {
     for (int k = 0; k < System::row_count; ++k) {
       cells[k] = static_cast<const Number*>(row.rows[k]);
       single[k] = System::fields[System::rows[k].field].axes[2] ? Number{0} : cells[k][0];
@@ -91,6 +100,43 @@ struct RowValues {
       extent_of_fields[axis] = row.sweep.extent[axis];
       whole[axis] = static_cast<Number>(row.sweep.whole[axis]);
     }
+  }
+};
+
+/// A point that may be a ghost cell's own place, where folded() computes.
+template <class System>
+struct MovedPoint {
+  using Number = typename System::Number;
+  const SystemArguments& sweep;
+  std::int64_t place[3];
+
+  template <int which, int dx>
+  Number read() const {
+    constexpr ReadRow row = System::rows[which];
+    return static_cast<Number>(find_cell(System::fields[row.field], sweep.fields[row.field], sweep.extent,
+                                         {place[0] + row.dz, place[1] + row.dy, place[2] + dx}));
+  }
+
+  static Number number(Number value) { return value; }
+  Number scalar(int which) const {
+    if constexpr (std::is_same_v<Number, double>) {
+      return sweep.wide_scalars[which];
+    } else {
+      return sweep.scalars[which];
+    }
+  }
+  Number index(int axis) const { return static_cast<Number>(place[axis] - sweep.first[axis]); }
+  Number extent(int axis) const { return static_cast<Number>(sweep.whole[axis]); }
+
+  /// The value where the point at the offset lies inside, else 0.
+  template <int dz, int dy, int dx, class Value>
+  Number inside(const Value& value) const {
+    constexpr int offset[3] = {dz, dy, dx};
+    for (int axis = 0; axis < 3; ++axis) {
+      const std::int64_t at = place[axis] + offset[axis];
+      if (at < 0 || at >= sweep.extent[axis]) return 0;
+    }
+    return value();
   }
 };
 
@@ -133,7 +179,53 @@ struct SystemPoint {
     return static_cast<Number>(as_stored(System::fields[field].storage, value));
   }
 
+  /// The sum over the point and the ghost cells, as far as the reach beyond faces, that take its value.
+  template <int field, int reach_z, int reach_y, int reach_x, class Value>
+  Number folded(const Value& value) const {
+    if constexpr (!at_faces) {
+      return value(*this);
+    } else {
+      Number sum = 0;
+      for (int z = -reach_z; z <= reach_z; ++z) {
+        for (int y = -reach_y; y <= reach_y; ++y) {
+          for (int x = -reach_x; x <= reach_x; ++x) {
+            const std::int64_t at[3] = {beyond<0>(z), beyond<1>(y), beyond<2>(x)};
+            const int sign = sign_of<field, 0>(z, at) * sign_of<field, 1>(y, at) * sign_of<field, 2>(x, at);
+            if (sign == 0) continue;
+            const Number one = value(MovedPoint<System>{row.sweep, {at[0], at[1], at[2]}});
+            sum += sign < 0 ? -one : one;
+          }
+        }
+      }
+      return sum;
+    }
+  }
+
+  /// Only points that are not at faces have it: all that they ask for is inside.
+  template <int dz, int dy, int dx, class Value>
+  Number inside(const Value& value) const {
+    return value();
+  }
+
  private:
+  /// The index along an axis.
+  template <int axis>
+  std::int64_t own() const {
+    return axis == 2 ? row.place[2] + i : row.place[axis];
+  }
+  /// That of a ghost cell, `distance` < 0 before the low face, > 0 behind the high one; 0 is the point.
+  template <int axis>
+  std::int64_t beyond(int distance) const {
+    return distance == 0  ? own<axis>()
+           : distance < 0 ? distance
+                          : row.extent_of_fields[axis] - 1 + distance;
+  }
+  template <int field, int axis>
+  int sign_of(int distance, const std::int64_t (&at)[3]) const {
+    if (distance == 0) return 1;
+    return takes_value(System::fields[field], axis, row.extent_of_fields[axis], at[axis], own<axis>());
+  }
+
   /// Along a periodic axis the value is that of the point which the reads behind it were mapped to.
   template <int field, int axis, int offset>
   Number bounded_along(Number value, std::int64_t place) const {

@@ -96,7 +96,7 @@ struct SystemKernel {
       compute_apart<Surroundings::interior_cells>(sweep, place);
     } else if (!in_vectors) {
       compute_apart<Surroundings::cells_at_faces>(sweep, place);
-    } else if (rows_inside) {
+    } else if (rows_inside && !Folds<Sweep>::value) {
       compute<Surroundings::columns_at_faces>(sweep, place);
     } else {
       compute_apart<Surroundings::at_faces>(sweep, place);

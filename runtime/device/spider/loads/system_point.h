@@ -10,7 +10,9 @@
 /// - compute(point, results): results[i] is what written[i] becomes. A point has read<row, dx>(), number(v),
 ///   scalar(i), index(axis), extent(axis), bounded<field, dz, dy, dx>(value) and stored<field>(value), the
 ///   value as a cell of the field holds it: numbers of all points of a lane, which each operation takes
-///   together, so that cells need registers only until they are used.
+///   together, so that cells need registers only until they are used;
+/// - folded_reach, only where a point has also folded<field, reach z, y, x>(function of a point), the sum over
+///   the point and the ghost cells that take its value, and inside<dz, dy, dx>(function).
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -27,6 +29,12 @@
 namespace spider {
 inline namespace device_4 {
 
+/// Has a sweep points that are folded?
+template <class Sweep, class = void>
+struct Folds : std::false_type {};
+template <class Sweep>
+struct Folds<Sweep, std::void_t<decltype(Sweep::folded_reach)>> : std::true_type {};
+
 /// A face of a field; side 0 is low. By value: code of a device has no address of the table.
 template <class Sweep, int field, int axis, int side>
 SPIDER_DEVICE constexpr Face face_of() {
@@ -41,6 +49,7 @@ enum class Surroundings {
   at_faces,          ///< some rows are those that the faces' rules have in their place
   cells_at_faces,    ///< the same, cell by cell
   small,             ///< the field has so few columns that they may cross faces again and again
+  moved,             ///< the point is a ghost cell's own place, or a point that is folded
 };
 
 /// Does a rule take a vector of columns outside from one place, as whole as it is?
@@ -174,15 +183,16 @@ struct LanePoints {
     const SystemFieldPlace& own = sweep.fields[taps.field];
     const auto* cells = static_cast<const typename Cells::Element*>(own.data);
     constexpr bool maps_rows = !is_interior && around != Surroundings::columns_at_faces;
-    if constexpr (!maps_rows || (taps.dz == 0 && taps.dy == 0)) {
+    constexpr bool moved = around == Surroundings::moved;
+    if constexpr (!maps_rows || (taps.dz == 0 && taps.dy == 0 && !moved)) {
       cells += (place.z + taps.dz) * own.stride[0] + (place.y + taps.dy) * own.stride[1];
       return read_row<Cells, taps.field, dx>(cells, {});
     } else {
       AxisPlace plane{place.z, 0, false};
       AxisPlace line{place.y, 0, false};
-      if constexpr (taps.dz != 0)
+      if constexpr ((taps.dz != 0 || moved) && field.axes[0])
         plane = place_along<Sweep, taps.field, 0>(place.z + taps.dz, sweep.extent[0]);
-      if constexpr (taps.dy != 0)
+      if constexpr ((taps.dy != 0 || moved) && field.axes[1])
         line = place_along<Sweep, taps.field, 1>(place.y + taps.dy, sweep.extent[1]);
       RowSign row_sign{plane.constant != 0 || line.constant != 0, plane.negated != line.negated, 0};
       const Number of_plane = constant_along<Sweep, taps.field, 0>(plane);
@@ -239,7 +249,72 @@ struct LanePoints {
                 [](Number v) { return static_cast<Number>(Cells::number(cell_of_number<Cells>(v), 0)); });
   }
 
+  /// Of the reach of ghost cells beyond faces, and what is added up of points.
+  template <int field, int reach_z, int reach_y, int reach_x, class Value>
+  SPIDER_DEVICE Numbers folded(const Value& value) const {
+    if constexpr (is_interior) {
+      return value(*this);
+    } else {
+      Numbers numbers;
+      SPIDER_UNROLL
+      for (int i = 0; i < columns; ++i) {
+        const std::int32_t x = place.x + i;
+        const bool is_wanted = x >= place.begin && x < place.end;
+        numbers.of[i] = is_wanted ? folded_at<field, reach_z, reach_y, reach_x>(x, value) : Number{0};
+      }
+      return numbers;
+    }
+  }
+
+  /// The value where the point at the offset lies inside, else 0.
+  template <int dz, int dy, int dx, class Value>
+  SPIDER_DEVICE Numbers inside(const Value& value) const {
+    if constexpr (around == Surroundings::moved) {
+      const bool is_inside = place.z + dz >= 0 && place.z + dz < sweep.extent[0] && place.y + dy >= 0 &&
+                             place.y + dy < sweep.extent[1] && place.x + dx >= 0 &&
+                             place.x + dx < sweep.extent[2];
+      if (!is_inside) return number(0);
+    }
+    return value();
+  }
+
  private:
+  template <int field, int reach_z, int reach_y, int reach_x, class Value>
+  SPIDER_DEVICE Number folded_at(std::int32_t x, const Value& value) const {
+    Number sum = 0;
+    SPIDER_NO_UNROLL
+    for (int i = -reach_z; i <= reach_z; ++i) {
+      const AxisPlace z = fold_along<field, 0>(place.z, i);
+      if (z.constant != 0) continue;
+      SPIDER_NO_UNROLL
+      for (int j = -reach_y; j <= reach_y; ++j) {
+        const AxisPlace y = fold_along<field, 1>(place.y, j);
+        if (y.constant != 0) continue;
+        SPIDER_NO_UNROLL
+        for (int k = -reach_x; k <= reach_x; ++k) {
+          const AxisPlace column = fold_along<field, 2>(x, k);
+          if (column.constant != 0) continue;
+          const LanePlace at{z.index, y.index, column.index, column.index, column.index + 1};
+          const Number one = value(LanePoints<Sweep, Surroundings::moved>{sweep, at}).of[0];
+          const bool negated = (z.negated != y.negated) != column.negated;
+          sum = device::add(sum, negated ? -one : one);
+        }
+      }
+    }
+    return sum;
+  }
+
+  /// The place of ghost cell `i` of an axis, < 0 before it, > 0 behind it, or of the point itself; `constant`
+  /// where it does not take the value of the point.
+  template <int field, int axis>
+  SPIDER_DEVICE AxisPlace fold_along(std::int32_t point, int i) const {
+    if (i == 0) return {point, 0, false};
+    const std::int32_t at = i < 0 ? i : static_cast<std::int32_t>(sweep.extent[axis]) - 1 + i;
+    const AxisPlace taken = place_along<Sweep, field, axis>(at, sweep.extent[axis]);
+    const bool is_taken = taken.constant == 0 && taken.index == point;
+    return {at, static_cast<std::int8_t>(is_taken ? 0 : 3), taken.negated};
+  }
+
   /// What becomes of a row that the rules of faces have: its constant, or its cells, perhaps their negatives.
   struct RowSign {
     bool is_constant = false;
@@ -332,7 +407,8 @@ struct LanePoints {
     for (int i = 0; i < columns; ++i) {
       const std::int32_t x = place.x + i;
       const bool is_wanted = around == Surroundings::interior_cells || (x >= place.begin && x < place.end);
-      numbers.of[i] = read_cell<Cells, field, dx != 0>(cells, row, x + dx, is_wanted);
+      numbers.of[i] = read_cell<Cells, field, dx != 0 || around == Surroundings::moved>(cells, row, x + dx,
+                                                                                        is_wanted);
     }
     return numbers;
   }
@@ -347,7 +423,7 @@ struct LanePoints {
       return value;
     } else {
       AxisPlace column{x, 0, false};
-      if constexpr (outside && around == Surroundings::small) {
+      if constexpr (outside && (around == Surroundings::small || around == Surroundings::moved)) {
         column = place_along<Sweep, field, 2>(x, sweep.extent[2]);
       } else if constexpr (outside) {
         column = place_near_field<Sweep, field>(x, static_cast<std::int32_t>(sweep.extent[2]));

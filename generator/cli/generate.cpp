@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
+#include "adjoint/write_adjoint.h"
 #include "emit/describe_system.h"
 #include "emit/explain.h"
 #include "emit/system_text.h"
@@ -52,6 +55,21 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   result.files = emit::emit(read.spec, plan, packed, version());
   result.explanation_text = emit::explain_text(read.spec, plan, architectures);
   result.explanation_json = emit::explain_json(read.spec, plan, packed, architectures);
+  return result;
+}
+
+GenerateResult generate_adjoint(const spec::SpecSource& source,
+                                const std::vector<spec::ParameterOverride>& overrides) {
+  GenerateResult result;
+  const spec::ReadResult read = spec::read_spec(source, overrides);
+  result.diagnostics = read.diagnostics;
+  if (!result.diagnostics.has_errors()) {
+    adjoint::AdjointSpec made = adjoint::write_adjoint(read, version());
+    result.diagnostics.append(made.diagnostics);
+    result.files.push_back({made.name + ".yaml", std::move(made.text)});
+  }
+  result.diagnostics.sort_by_location();
+  if (result.diagnostics.has_errors()) result.files.clear();
   return result;
 }
 

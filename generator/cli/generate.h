@@ -24,6 +24,10 @@ struct GenerateResult {
                                       const plan::Request& request,
                                       const std::vector<std::string>& architectures);
 
+/// The same to the spec of the adjoint, one file; no explanations.
+[[nodiscard]] GenerateResult generate_adjoint(const spec::SpecSource& source,
+                                              const std::vector<spec::ParameterOverride>& overrides);
+
 /// spider-gen's own version, e.g. "0.2.0".
 [[nodiscard]] std::string version();
 

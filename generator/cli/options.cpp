@@ -38,6 +38,8 @@ po::options_description visible_options() {
        "override a parameter of the specs; may be repeated")
       ("name", po::value<std::string>()->value_name("NAME"),
        "call the kernel of the one spec so, and its files: with -D, several kernels of one spec")
+      ("adjoint", "write the spec of the adjoint, NAME_adjoint.yaml, in the place of a kernel; to standard output "
+       "without -o")
       ("axes", po::value<std::string>()->value_name("ORDER"),
        "the axes as arrays store them, slowest first, such as xy where y is contiguous; default: zyx, yx or x")
       ("arch", po::value<std::string>()->value_name("LIST"),
@@ -181,6 +183,20 @@ void check_name(const Options& options) {
   }
 }
 
+void check_adjoint(const Options& options, const po::variables_map& values) {
+  for (const auto& [name, value] : values) {
+    if (name != "adjoint" && name != "spec" && name != "output" && name != "define" && name != "check") {
+      throw UsageError(
+          fmt::format("--adjoint goes with specs, -D, -o DIR and --check, not with --{}", name));
+    }
+  }
+  if (options.check && !options.write) throw UsageError("--check of an adjoint needs its folder: -o DIR");
+  if (!options.write && options.specs.size() > 1) {
+    throw UsageError(fmt::format("{} adjoints do not go to standard output; name a folder: -o DIR",
+                                 options.specs.size()));
+  }
+}
+
 void check_specs(const Strings& specs) {
   if (specs.empty()) throw UsageError("no spec is given");
   for (const std::string& name : specs) {
@@ -207,7 +223,7 @@ void check_together(const Options& options, const po::variables_map& values) {
   if (values.count("explain-format") != 0 && !options.explain) {
     throw UsageError("--explain-format is of use only with --explain");
   }
-  if (!options.write && !options.explain && !options.list_outputs) {
+  if (!options.write && !options.explain && !options.list_outputs && !options.adjoint) {
     throw UsageError("the folder for the files is missing: -o DIR");
   }
 }
@@ -262,11 +278,13 @@ Options parse_options(const Strings& arguments) {
     throw UsageError("--axes names no axis; the slowest in memory comes first, such as xy");
   options.architectures = parse_architectures(text("arch", std::string(default_architecture)));
   if (values.count("engine") != 0) options.engine = parse_engine(text("engine", ""));
+  options.adjoint = values.count("adjoint") != 0;
   options.check = values.count("check") != 0;
   options.list_outputs = values.count("list-outputs") != 0;
   options.explain = values.count("explain") != 0;
   options.explain_format = parse_explain_format(text("explain-format", "text"));
   check_together(options, values);
+  if (options.adjoint) check_adjoint(options, values);
   if (values.count("name") != 0) check_name(options);
   return options;
 }
@@ -274,6 +292,7 @@ Options parse_options(const Strings& arguments) {
 std::string help_text() {
   std::ostringstream text;
   text << "Usage: spider-gen SPEC... -o DIR [options]\n"
+          "       spider-gen --adjoint SPEC... [-o DIR] [-D NAME=VALUE] [--check]\n"
           "       spider-gen --new NAME [--system] [-o DIR]\n\n"
           "Writes DIR/<stencil>.cu and DIR/<stencil>.h for every spec, a stencil in YAML; '-' reads one from "
           "standard\n"
@@ -291,7 +310,8 @@ std::string help_text() {
 }
 
 std::string command_that_writes(const std::string& spec, const Options& options) {
-  std::string command = fmt::format("spider-gen {} -o {}", quoted(spec), quoted(options.output));
+  std::string command = fmt::format("spider-gen {}{} -o {}", options.adjoint ? "--adjoint " : "", quoted(spec),
+                                    quoted(options.output));
   if (!options.name.empty()) command += " --name " + options.name;
   for (const auto& [name, expression] : options.overrides) {
     command += " -D " + quoted(fmt::format("{}={}", name, expression));

@@ -26,6 +26,7 @@ struct Options {
   bool list_outputs = false;
   bool explain = false;
   ExplainFormat explain_format = ExplainFormat::text;
+  bool adjoint = false;     ///< write the specs of the adjoints in the place of kernels
   std::string new_stencil;  ///< of --new; empty otherwise
   bool new_system = false;  ///< is that a system of equations?
   bool version = false;

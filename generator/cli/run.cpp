@@ -26,6 +26,10 @@ namespace {
 
 enum ExitStatus : int { exit_done = 0, exit_error = 1, exit_usage = 2, exit_internal = 3 };
 
+/// Of the files that a spec becomes, behind its name.
+const std::vector<std::string_view> kernel_endings{".cu", ".h"};
+const std::vector<std::string_view> adjoint_endings{"_adjoint.yaml"};
+
 /// A spec that generated without errors.
 struct Generated {
   std::string spec;  ///< path as written
@@ -55,7 +59,9 @@ std::optional<Generated> generate_one(const std::string& path, const Options& op
   if (!source) {
     return std::nullopt;
   }
-  GenerateResult result = generate(*source, options.overrides, {options.engine}, options.architectures);
+  GenerateResult result =
+      options.adjoint ? generate_adjoint(*source, options.overrides)
+                      : generate(*source, options.overrides, {options.engine}, options.architectures);
   for (const diag::Diagnostic& diagnostic : result.diagnostics.items) {
     messages.print(diagnostic);
   }
@@ -104,8 +110,8 @@ std::vector<std::string> expected_outputs(const Options& options) {
       const std::filesystem::path name =
           options.name.empty() ? std::filesystem::path(spec).stem() : std::filesystem::path(options.name);
       const std::filesystem::path stem = std::filesystem::path(options.output) / name;
-      paths.push_back(stem.string() + ".cu");
-      paths.push_back(stem.string() + ".h");
+      for (const std::string_view ending : options.adjoint ? adjoint_endings : kernel_endings)
+        paths.push_back(stem.string() + std::string(ending));
     }
   }
   require_different(paths);
@@ -187,7 +193,7 @@ int run_checked(const Options& options, std::istream& in, std::ostream& out, con
   if (options.list_outputs) {
     return list_outputs(options, out);
   }
-  const bool only_explains = options.explain && !options.write;
+  const bool only_explains = (options.explain || options.adjoint) && !options.write;
   if (!only_explains) (void)expected_outputs(options);
   const std::optional<std::vector<Generated>> all = generate_all(options, in, messages);
   if (!all) {
@@ -204,6 +210,7 @@ int run_checked(const Options& options, std::istream& in, std::ostream& out, con
     return check(*all, options, messages);
   }
   const int status = options.write ? write(*all, options, messages) : exit_done;
+  if (options.adjoint && !options.write) out << all->front().files.front().text;
   if (options.explain && status == exit_done) {
     explain(*all, options.explain_format, out);
   }

@@ -10,12 +10,13 @@ rooms() {
   cat <<'END'
 diag:
 spec: diag
+adjoint: diag spec
 plan: diag spec
 pack: diag spec plan
 render: diag
 emit: diag spec plan pack render
 output: diag
-cli: diag spec plan pack emit output
+cli: diag spec adjoint plan pack emit output
 END
 }
 

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <optional>
+
+#include "spec/stencil_spec.h"
+#include "spec/system_spec.h"
+
+namespace spidergen::adjoint {
+
+/// The transpose of a stencil without an update, as such a stencil: the weights reversed, halos and constants
+/// 0. Nothing where a face makes another one of it: `nearest`, `mirror`, and where the weights are not the
+/// same on both sides, `reflect` and `antisymmetric`; where steps that the caller's halo or constants reach
+/// are composed; and where there is an update.
+[[nodiscard]] std::optional<spec::StencilSpec> reversed(const spec::StencilSpec& spec);
+
+/// The stencil as a system of one stage: `u` becomes its update or its only sum, and `previous` becomes `u`.
+/// Reports in `diagnostics` what a system has not: several steps.
+[[nodiscard]] spec::SystemSpec system_of(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics);
+
+}  // namespace spidergen::adjoint

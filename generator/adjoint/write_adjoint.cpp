@@ -1,0 +1,73 @@
+#include "adjoint/write_adjoint.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "adjoint/adjoint_system.h"
+#include "adjoint/stencil_adjoint.h"
+#include "adjoint/write_spec.h"
+
+namespace spidergen::adjoint {
+namespace {
+
+std::vector<std::string> heading_of(const std::string& source, const std::vector<spec::Parameter>& parameters,
+                                    const std::string& version) {
+  std::vector<std::string> lines{
+      fmt::format("The adjoint of a sweep of {}, by spider-gen version {}.", source, version)};
+  std::vector<std::string> values;
+  for (const spec::Parameter& one : parameters) values.push_back(fmt::format("{} = {}", one.name, one.value));
+  if (!values.empty()) lines.push_back(fmt::format("Parameters are numbers here: {}.", fmt::join(values, ", ")));
+  return lines;
+}
+
+void write_system_of(const spec::SystemSpec& system, std::vector<std::string> heading,
+                     const std::optional<spec::FurtherField>& previous, AdjointSpec& result) {
+  AdjointSystem made = adjoint_of(system, result.diagnostics);
+  if (result.diagnostics.has_errors()) return;
+  if (previous) {
+    heading.push_back(fmt::format("A step makes u of u and {0}, and {0} of u: {1} is on entry the derivative "
+                                  "with respect to",
+                                  previous->name, bar_of(previous->name)));
+    heading.emplace_back("the u that the step read, as the next one, 0 where there is none, had its own.");
+  }
+  result.text = write_system(made, heading);
+}
+
+/// What is written has to be a spec: limits of systems may not let it.
+void check(const spec::ReadResult& read, AdjointSpec& result) {
+  const spec::ReadResult again = spec::read_spec({result.name + ".yaml", result.text}, {});
+  if (!again.diagnostics.has_errors()) return;
+  const diag::SourceLocation where = read.system ? read.system->where : read.spec.where.dimensions;
+  for (const diag::Diagnostic& one : again.diagnostics.items) {
+    if (one.severity == diag::Severity::error)
+      return result.diagnostics.error(where, "the adjoint would be refused: " + one.text);
+  }
+}
+
+}  // namespace
+
+AdjointSpec write_adjoint(const spec::ReadResult& read, const std::string& version) {
+  AdjointSpec result;
+  const std::string& name = read.system ? read.system->name : read.spec.name;
+  result.name = name + "_adjoint";
+  if (read.system) {
+    write_system_of(*read.system, heading_of(read.system->source_name, read.system->parameters, version), {},
+                    result);
+  } else {
+    const std::vector<std::string> heading =
+        heading_of(read.spec.source_name, read.spec.parameters, version);
+    if (const std::optional<spec::StencilSpec> plain = reversed(read.spec)) {
+      result.text = write_stencil(*plain, result.name, fmt::format("adjoint of {}, by spider-gen", name), heading);
+    } else {
+      const spec::SystemSpec system = system_of(read.spec, result.diagnostics);
+      if (!result.diagnostics.has_errors()) write_system_of(system, heading, read.spec.previous, result);
+    }
+  }
+  if (!result.diagnostics.has_errors()) check(read, result);
+  return result;
+}
+
+}  // namespace spidergen::adjoint

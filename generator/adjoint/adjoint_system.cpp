@@ -39,13 +39,21 @@ class FieldPlaces {
   int fields_, stages_;
 };
 
-/// The derivative continues where the field does; constants have none, and a halo is the caller's.
-spec::AxisBoundary without_constants(spec::AxisBoundary faces) {
-  for (spec::Face* face : {&faces.low, &faces.high}) {
-    if (face->rule == BoundaryRule::halo) face->rule = BoundaryRule::constant;
-    face->value = 0;
+/// No cell of the caller's is read outside.
+void without_halo(spec::SystemField& field) {
+  for (std::size_t axis = 0; axis < field.axes.size(); ++axis) {
+    for (spec::Face* face : {&field.boundary[axis].low, &field.boundary[axis].high}) {
+      if (field.axes[axis] && face->rule == BoundaryRule::halo) face->rule = BoundaryRule::constant;
+    }
   }
-  return faces;
+}
+
+/// The derivative continues where the field does; constants have none, and a halo is the caller's.
+void become_bar(spec::SystemField& field, int dimensions) {
+  field.name = bar_of(field.name);
+  for (int axis = 3 - dimensions; axis < 3; ++axis) field.axes[static_cast<std::size_t>(axis)] = true;
+  without_halo(field);
+  for (spec::AxisBoundary& axis : field.boundary) axis.low.value = axis.high.value = 0;
 }
 
 class Transposer {
@@ -77,6 +85,12 @@ class Transposer {
     diagnostics_.error(where, "the adjoint of this stage: " + text);
   }
 
+  [[nodiscard]] bool is_read_around(int field) const {
+    return std::any_of(spec_.nodes.begin(), spec_.nodes.end(), [field](const UpdateNode& node) {
+      return node.operation == UpdateOperation::cell && node.which == field && node.at != spec::Offset{};
+    });
+  }
+
   void place_fields() {
     const auto stages = static_cast<int>(spec_.stages.size());
     all_.resize(static_cast<std::size_t>(places_.count()));
@@ -84,11 +98,12 @@ class Transposer {
       const int own = places_.field_of(place);
       spec::SystemField field = spec_.fields[static_cast<std::size_t>(own)];
       if (places_.is_bar(place)) {
-        field.name = bar_of(field.name);
-        for (spec::AxisBoundary& axis : field.boundary) axis = without_constants(axis);
-        for (int axis = 3 - spec_.dimensions; axis < 3; ++axis) field.axes[static_cast<std::size_t>(axis)] = true;
-      } else if (places_.stage_of(place) > 0) {
-        field.name = fmt::format("{}_{}", field.name, places_.stage_of(place) + 1);
+        become_bar(field, spec_.dimensions);
+      } else {
+        // The sweep itself reads none of its ghost cells.
+        if (!is_read_around(own)) without_halo(field);
+        if (places_.stage_of(place) > 0)
+          field.name = fmt::format("{}_{}", field.name, places_.stage_of(place) + 1);
       }
       all_[static_cast<std::size_t>(place)] = std::move(field);
     }
@@ -178,8 +193,70 @@ class Transposer {
     }
     AdjointAssignment result{places_.bar(field), -1, {}};
     if (!at_point.empty() || groups.empty()) result.node = sum_of(nodes_, at_point);
-    for (auto& [taps, terms] : groups) result.transposed.push_back({std::move(taps), sum_of(nodes_, terms)});
+    for (auto& [taps, terms] : groups) {
+      const int node = sum_of(nodes_, terms);
+      const bool is_plain = crosses_plainly(result.field, taps, node);
+      result.transposed.push_back({std::move(taps), node, is_plain});
+    }
     return result;
+  }
+
+  [[nodiscard]] bool has_rule(int place, std::size_t axis, BoundaryRule rule) const {
+    const spec::AxisBoundary& faces = all_[static_cast<std::size_t>(place)].boundary[axis];
+    return faces.low.rule == rule && faces.high.rule == rule;
+  }
+
+  /// Does the value at points outside do no harm, along all axes that taps reach along: is it 0 outside where
+  /// faces are constant, and does it repeat where they are periodic?
+  [[nodiscard]] bool crosses_plainly(int field, const std::vector<spec::Tap>& taps, int node) const {
+    for (std::size_t axis = 0; axis < 3; ++axis) {
+      if (std::all_of(taps.begin(), taps.end(), [axis](const spec::Tap& tap) { return tap.at[axis] == 0; }))
+        continue;
+      const bool closes = has_rule(field, axis, BoundaryRule::periodic) && repeats(axis, node);
+      const bool ends = has_rule(field, axis, BoundaryRule::constant) && is_zero_outside(axis, node);
+      if (!closes && !ends) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool repeats(std::size_t axis, int node) const {
+    const std::vector<bool> needed = nodes_.needed_by({node});
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      const UpdateNode& own = nodes_.all()[i];
+      if (!needed[i]) continue;
+      if (own.operation == UpdateOperation::index && own.which == static_cast<int>(axis)) return false;
+      if (own.operation == UpdateOperation::cell && all_[std::size_t(own.which)].axes[axis] &&
+          !has_rule(own.which, axis, BoundaryRule::periodic))
+        return false;
+    }
+    return true;
+  }
+
+  /// Sums of products of a derivative, 0 outside, and what is a number there.
+  [[nodiscard]] bool is_zero_outside(std::size_t axis, int root) const {
+    enum class Outside { unknown, number, zero };
+    const std::vector<bool> needed = nodes_.needed_by({root});
+    std::vector<Outside> known(needed.size(), Outside::unknown);
+    for (std::size_t i = 0; i < needed.size(); ++i) {
+      if (!needed[i]) continue;
+      const UpdateNode& node = nodes_.all()[i];
+      const auto of = [&](std::size_t argument) { return known[std::size_t(node.arguments[argument])]; };
+      if (node.operation == UpdateOperation::cell) {
+        const bool is_constant = node.at == spec::Offset{} && has_rule(node.which, axis, BoundaryRule::constant);
+        if (!all_[std::size_t(node.which)].axes[axis]) known[i] = Outside::number;
+        if (is_constant) known[i] = places_.is_bar(node.which) ? Outside::zero : Outside::number;
+      } else if (node.operation == UpdateOperation::negate) {
+        known[i] = of(0);
+      } else if (node.operation == UpdateOperation::add || node.operation == UpdateOperation::subtract) {
+        known[i] = std::min(of(0), of(1));
+      } else if (node.operation == UpdateOperation::multiply) {
+        const bool is_known = of(0) != Outside::unknown && of(1) != Outside::unknown;
+        if (is_known) known[i] = std::max(of(0), of(1));
+      } else if (node.arguments.empty()) {
+        known[i] = Outside::number;
+      }
+    }
+    return known[static_cast<std::size_t>(root)] == Outside::zero;
   }
 
   /// The fields that expressions read, or are assigned.

@@ -13,6 +13,8 @@ namespace spidergen::adjoint {
 struct Transposed {
   std::vector<spec::Tap> taps;  ///< ascending
   int node = 0;                 ///< the value's place in AdjointSystem::nodes
+  /// The same as the sum of the value at the taps' opposites, whatever faces these cross.
+  bool is_plain = false;
 };
 
 /// What a field becomes: a value at the point, and transposed reads.

@@ -13,10 +13,12 @@
 namespace spidergen::adjoint {
 namespace {
 
-std::vector<std::string> heading_of(const std::string& source, const std::vector<spec::Parameter>& parameters,
-                                    const std::string& version) {
-  std::vector<std::string> lines{
-      fmt::format("The adjoint of a sweep of {}, by spider-gen version {}.", source, version)};
+/// The spec's hash, not the generator's version: the text is the same until the spec is another one.
+std::vector<std::string> heading_of(const std::string& source, const std::string& hash,
+                                    const std::vector<spec::Parameter>& parameters) {
+  std::vector<std::string> lines{fmt::format(
+      "The adjoint of a sweep of {}, whose text has the hash {}: written by spider-gen --adjoint.", source,
+      hash)};
   std::vector<std::string> values;
   for (const spec::Parameter& one : parameters) values.push_back(fmt::format("{} = {}", one.name, one.value));
   if (!values.empty()) lines.push_back(fmt::format("Parameters are numbers here: {}.", fmt::join(values, ", ")));
@@ -49,16 +51,16 @@ void check(const spec::ReadResult& read, AdjointSpec& result) {
 
 }  // namespace
 
-AdjointSpec write_adjoint(const spec::ReadResult& read, const std::string& version) {
+AdjointSpec write_adjoint(const spec::ReadResult& read) {
   AdjointSpec result;
   const std::string& name = read.system ? read.system->name : read.spec.name;
   result.name = name + "_adjoint";
   if (read.system) {
-    write_system_of(*read.system, heading_of(read.system->source_name, read.system->parameters, version), {},
+    write_system_of(*read.system, heading_of(read.system->source_name, read.system->source_hash, read.system->parameters), {},
                     result);
   } else {
     const std::vector<std::string> heading =
-        heading_of(read.spec.source_name, read.spec.parameters, version);
+        heading_of(read.spec.source_name, read.spec.source_hash, read.spec.parameters);
     if (const std::optional<spec::StencilSpec> plain = reversed(read.spec)) {
       result.text = write_stencil(*plain, result.name, fmt::format("adjoint of {}, by spider-gen", name), heading);
     } else {

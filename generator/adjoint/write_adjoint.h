@@ -15,7 +15,7 @@ struct AdjointSpec {
 };
 
 /// Writes the adjoint of a sweep of the spec, which has been read without errors: a stencil with the weights
-/// reversed where that is one, else a system. `version` is spider-gen's. Reports what has no adjoint.
-[[nodiscard]] AdjointSpec write_adjoint(const spec::ReadResult& read, const std::string& version);
+/// reversed where that is one, else a system. Reports what has no adjoint.
+[[nodiscard]] AdjointSpec write_adjoint(const spec::ReadResult& read);
 
 }  // namespace spidergen::adjoint

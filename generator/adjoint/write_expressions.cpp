@@ -78,7 +78,8 @@ std::vector<int> ExpressionWriter::count_uses(const AdjointStage& stage) const {
   std::vector<int> uses(system_.nodes.size());
   for (const AdjointAssignment& one : stage.assignments) {
     if (one.node >= 0) ++uses[static_cast<std::size_t>(one.node)];
-    for (const Transposed& read : one.transposed) ++uses[static_cast<std::size_t>(read.node)];
+    // What is taken at other points needs a name.
+    for (const Transposed& read : one.transposed) uses[static_cast<std::size_t>(read.node)] += read.is_plain ? 2 : 1;
   }
   for (std::size_t i = uses.size(); i-- > 0;) {
     if (uses[i] == 0) continue;
@@ -101,8 +102,15 @@ StageText ExpressionWriter::write(const AdjointStage& stage) {
       text.values.emplace_back(unused_name("t", text.values.size() + 1), std::move(part));
       part = text.values.back().first;
     }
-    text.assignments.emplace_back(system_.fields[static_cast<std::size_t>(one.field)].name,
-                                  fmt::format("{}", fmt::join(parts, " + ")));
+    std::string value;
+    for (const std::string& part : parts) {
+      if (value.empty()) {
+        value = part;
+      } else {
+        value += part.starts_with('-') ? fmt::format(" - {}", part.substr(1)) : fmt::format(" + {}", part);
+      }
+    }
+    text.assignments.emplace_back(system_.fields[static_cast<std::size_t>(one.field)].name, std::move(value));
   }
   return text;
 }
@@ -127,8 +135,7 @@ std::string ExpressionWriter::argument(int node, int least_binding) const {
   return piece.binding < least_binding ? fmt::format("({})", piece.text) : piece.text;
 }
 
-std::string ExpressionWriter::cell(int field, const spec::Offset& at) const {
-  const std::string& name = system_.fields[static_cast<std::size_t>(field)].name;
+std::string ExpressionWriter::cell(const std::string& name, const spec::Offset& at) const {
   if (at == spec::Offset{}) return name;
   return fmt::format("{}[{}]", name, fmt::join(std::prev(at.end(), system_.dimensions), at.end(), ", "));
 }
@@ -139,7 +146,7 @@ ExpressionWriter::Piece ExpressionWriter::piece_of(const UpdateNode& node) const
       // A sign holds no firmer than that of a sum.
       return {fmt::format("{}", node.value), std::signbit(node.value) ? sum : atom};
     case UpdateOperation::cell:
-      return {cell(node.which, node.at), atom};
+      return {cell(system_.fields[static_cast<std::size_t>(node.which)].name, node.at), atom};
     case UpdateOperation::scalar:
       return {system_.scalars[static_cast<std::size_t>(node.which)], atom};
     case UpdateOperation::index:
@@ -188,14 +195,14 @@ ExpressionWriter::Piece ExpressionWriter::operation(const UpdateNode& node) cons
   }
 }
 
-std::string ExpressionWriter::taps(const std::vector<spec::Tap>& taps, int field) {
+std::string ExpressionWriter::taps(const std::vector<spec::Tap>& taps, const std::string& name) {
   std::string text;
   for (const spec::Tap& tap : taps) {
     const bool negative = tap.weight < 0;
     const double weight = std::fabs(tap.weight);
     text += std::string_view(text.empty() ? (negative ? "-" : "") : (negative ? " - " : " + "));
     if (weight != 1) text += fmt::format("{}*", weight);
-    text += cell(field, tap.at);
+    text += cell(name, tap.at);
   }
   if (text.size() <= longest_taps) return text;
   const auto same = [&](const auto& one) {
@@ -207,11 +214,20 @@ std::string ExpressionWriter::taps(const std::vector<spec::Tap>& taps, int field
     operators_.emplace_back(unused_name("sum", operators_.size() + 1), taps);
     known = std::prev(operators_.end());
   }
-  return fmt::format("{}({})", known->first, cell(field, {}));
+  return fmt::format("{}({})", known->first, name);
 }
 
 std::string ExpressionWriter::transposed(const Transposed& read, int field) {
-  return fmt::format("adjoint({}, {})", taps(read.taps, field), argument(read.node, choice));
+  const std::string value = argument(read.node, choice);
+  if (!read.is_plain) {
+    const std::string& name = system_.fields[static_cast<std::size_t>(field)].name;
+    return fmt::format("adjoint({}, {})", taps(read.taps, name), value);
+  }
+  std::vector<spec::Tap> opposite(read.taps.rbegin(), read.taps.rend());
+  for (spec::Tap& tap : opposite) {
+    for (int& offset : tap.at) offset = -offset;
+  }
+  return taps(opposite, value);
 }
 
 }  // namespace spidergen::adjoint

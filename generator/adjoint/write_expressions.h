@@ -40,9 +40,9 @@ class ExpressionWriter {
   [[nodiscard]] Piece piece_of(const spec::UpdateNode& node) const;
   [[nodiscard]] Piece operation(const spec::UpdateNode& node) const;
   [[nodiscard]] std::string argument(int node, int least_binding) const;
-  [[nodiscard]] std::string cell(int field, const spec::Offset& at) const;
+  [[nodiscard]] std::string cell(const std::string& name, const spec::Offset& at) const;
   [[nodiscard]] std::string transposed(const Transposed& read, int field);
-  [[nodiscard]] std::string taps(const std::vector<spec::Tap>& taps, int field);
+  [[nodiscard]] std::string taps(const std::vector<spec::Tap>& taps, const std::string& name);
 
   const AdjointSystem& system_;
   std::vector<Piece> pieces_;  ///< by node, of the stage that is written

@@ -64,7 +64,7 @@ GenerateResult generate_adjoint(const spec::SpecSource& source,
   const spec::ReadResult read = spec::read_spec(source, overrides);
   result.diagnostics = read.diagnostics;
   if (!result.diagnostics.has_errors()) {
-    adjoint::AdjointSpec made = adjoint::write_adjoint(read, version());
+    adjoint::AdjointSpec made = adjoint::write_adjoint(read);
     result.diagnostics.append(made.diagnostics);
     result.files.push_back({made.name + ".yaml", std::move(made.text)});
   }

@@ -128,7 +128,7 @@ def make_linear(rng, name):
 
 def make_system(rng, name):
     maker = random_system._Maker(int(rng.integers(1 << 30)), None, False)
-    keys = yaml.safe_load(yaml.safe_dump(maker.make(name)))
+    keys = yaml.safe_load(yaml.safe_dump(maker.make(name), sort_keys=False))
     keys["storage"] = "f64"
     for field in keys["fields"].values():
         field.pop("storage", None)

@@ -65,6 +65,7 @@ class Transposer {
         nodes_(calculator_) {}
 
   AdjointSystem run() {
+    check_names();
     place_fields();
     for (auto stage = static_cast<int>(spec_.stages.size()); stage-- > 0;) {
       try {
@@ -85,6 +86,26 @@ class Transposer {
     diagnostics_.error(where, "the adjoint of this stage: " + text);
   }
 
+  [[nodiscard]] bool is_name(const std::string& name) const {
+    return std::any_of(spec_.fields.begin(), spec_.fields.end(),
+                       [&](const spec::SystemField& field) {
+                         return field.name == name || bar_of(field.name) == name;
+                       }) ||
+           std::find(spec_.scalars.begin(), spec_.scalars.end(), name) != spec_.scalars.end();
+  }
+
+  /// Derivatives have fixed names, which the spec must not have given away.
+  void check_names() {
+    std::set<std::string> own(spec_.scalars.begin(), spec_.scalars.end());
+    for (const spec::SystemField& field : spec_.fields) own.insert(field.name);
+    for (const spec::SystemField& field : spec_.fields) {
+      if (!own.contains(bar_of(field.name))) continue;
+      diagnostics_.error(spec_.where, fmt::format("the adjoint calls the derivative with respect to '{}' '{}', "
+                                                  "as the spec does another thing; give that another name",
+                                                  field.name, bar_of(field.name)));
+    }
+  }
+
   [[nodiscard]] bool is_read_around(int field) const {
     return std::any_of(spec_.nodes.begin(), spec_.nodes.end(), [field](const UpdateNode& node) {
       return node.operation == UpdateOperation::cell && node.which == field && node.at != spec::Offset{};
@@ -102,8 +123,10 @@ class Transposer {
       } else {
         // The sweep itself reads none of its ghost cells.
         if (!is_read_around(own)) without_halo(field);
-        if (places_.stage_of(place) > 0)
+        if (places_.stage_of(place) > 0) {
           field.name = fmt::format("{}_{}", field.name, places_.stage_of(place) + 1);
+          while (is_name(field.name)) field.name += '_';
+        }
       }
       all_[static_cast<std::size_t>(place)] = std::move(field);
     }

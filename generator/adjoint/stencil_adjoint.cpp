@@ -37,11 +37,9 @@ bool is_own_transpose(const spec::StencilSpec& spec, std::size_t axis) {
   bool turns = false;
   for (const spec::Face& face : {spec.boundary[axis].low, spec.boundary[axis].high}) {
     switch (face.rule) {
+      case BoundaryRule::halo:
       case BoundaryRule::constant:
       case BoundaryRule::periodic:
-        break;
-      case BoundaryRule::halo:
-        if (has_steps(spec)) return false;
         break;
       case BoundaryRule::reflect:
       case BoundaryRule::antisymmetric:
@@ -153,7 +151,8 @@ std::optional<spec::StencilSpec> reversed(const spec::StencilSpec& spec) {
   std::sort(result.taps.begin(), result.taps.end(), [](const Tap& a, const Tap& b) { return a.at < b.at; });
   for (spec::AxisBoundary& axis : result.boundary) {
     for (spec::Face* face : {&axis.low, &axis.high}) {
-      if (face->rule == BoundaryRule::halo) face->rule = BoundaryRule::constant;
+      // Steps continue in a halo; behind a constant face they do not.
+      if (face->rule == BoundaryRule::halo && !has_steps(spec)) face->rule = BoundaryRule::constant;
       face->value = 0;
     }
   }

@@ -59,9 +59,11 @@ AdjointSpec write_adjoint(const spec::ReadResult& read) {
     write_system_of(*read.system, heading_of(read.system->source_name, read.system->source_hash, read.system->parameters), {},
                     result);
   } else {
-    const std::vector<std::string> heading =
+    std::vector<std::string> heading =
         heading_of(read.spec.source_name, read.spec.source_hash, read.spec.parameters);
     if (const std::optional<spec::StencilSpec> plain = reversed(read.spec)) {
+      if (spec::has_rule(*plain, spec::BoundaryRule::halo))
+        heading.emplace_back("The input's halo has to be 0: no derivative comes from there.");
       result.text = write_stencil(*plain, result.name, fmt::format("adjoint of {}, by spider-gen", name), heading);
     } else {
       const spec::SystemSpec system = system_of(read.spec, result.diagnostics);

@@ -100,9 +100,10 @@ class Transposer {
     for (const spec::SystemField& field : spec_.fields) own.insert(field.name);
     for (const spec::SystemField& field : spec_.fields) {
       if (!own.contains(bar_of(field.name))) continue;
-      diagnostics_.error(spec_.where, fmt::format("the adjoint calls the derivative with respect to '{}' '{}', "
-                                                  "as the spec does another thing; give that another name",
-                                                  field.name, bar_of(field.name)));
+      diagnostics_.error(spec_.where,
+                         fmt::format("the adjoint calls the derivative with respect to '{}' '{}', "
+                                     "as the spec does another thing; give that another name",
+                                     field.name, bar_of(field.name)));
     }
   }
 
@@ -265,7 +266,8 @@ class Transposer {
       const UpdateNode& node = nodes_.all()[i];
       const auto of = [&](std::size_t argument) { return known[std::size_t(node.arguments[argument])]; };
       if (node.operation == UpdateOperation::cell) {
-        const bool is_constant = node.at == spec::Offset{} && has_rule(node.which, axis, BoundaryRule::constant);
+        const bool is_constant =
+            node.at == spec::Offset{} && has_rule(node.which, axis, BoundaryRule::constant);
         if (!all_[std::size_t(node.which)].axes[axis]) known[i] = Outside::number;
         if (is_constant) known[i] = places_.is_bar(node.which) ? Outside::zero : Outside::number;
       } else if (node.operation == UpdateOperation::negate) {
@@ -295,7 +297,8 @@ class Transposer {
     }
     const std::vector<bool> needed = nodes_.needed_by(roots);
     for (std::size_t i = 0; i < needed.size(); ++i) {
-      if (needed[i] && nodes_.all()[i].operation == UpdateOperation::cell) found.insert(nodes_.all()[i].which);
+      if (needed[i] && nodes_.all()[i].operation == UpdateOperation::cell)
+        found.insert(nodes_.all()[i].which);
     }
     return found;
   }
@@ -375,7 +378,8 @@ class Transposer {
   void describe(const std::set<int>& used) {
     result_.description = fmt::format("adjoint of {}, by spider-gen", spec_.name);
     std::vector<std::string>& notes = result_.notes;
-    notes.emplace_back("X_bar is the derivative with respect to X: on entry of what the sweep wrote or left,");
+    notes.emplace_back(
+        "X_bar is the derivative with respect to X: on entry of what the sweep wrote or left,");
     notes.emplace_back("on return of what it read. Fields of other names have the values before the sweep.");
     for (const int place : used) {
       const int stage = places_.stage_of(place);
@@ -392,9 +396,8 @@ class Transposer {
         notes.push_back(fmt::format("{} is absent, and stays as it is: no derivative reaches {}.",
                                     bar_of(field.name), field.name));
       } else if (all_[static_cast<std::size_t>(bar)].axes != field.axes) {
-        notes.push_back(fmt::format(
-            "{} has cells along all axes: sum it over those that {} does not have.", bar_of(field.name),
-            field.name));
+        notes.push_back(fmt::format("{} has cells along all axes: sum it over those that {} does not have.",
+                                    bar_of(field.name), field.name));
       }
     }
     for (const UpdateNode& node : result_.nodes) {

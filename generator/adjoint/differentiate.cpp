@@ -92,7 +92,8 @@ class Differentiator {
  private:
   static void add(Terms& to, const Terms& terms, double weight) {
     for (const auto& [own, node] : terms) {
-      const auto same = std::find_if(to.begin(), to.end(), [n = node](const auto& t) { return t.second == n; });
+      const auto same =
+          std::find_if(to.begin(), to.end(), [n = node](const auto& t) { return t.second == n; });
       if (same == to.end()) {
         to.emplace_back(weight * own, node);
       } else {
@@ -153,7 +154,8 @@ class Differentiator {
   void pass_quotient(int quotient, int a, int b, const Terms& terms) {
     if (nodes_.is_number(b)) return give(a, terms, 1 / nodes_[b].value);
     give_product(a, terms, [&](int t) { return of_.divide(t, b); });
-    give_product(b, terms, [&](int t) { return of_.divide(of_.multiply(quotient, t), b); }, -1);
+    give_product(
+        b, terms, [&](int t) { return of_.divide(of_.multiply(quotient, t), b); }, -1);
   }
 
   void pass_power(int power, int a, int b, const Terms& terms) {
@@ -161,7 +163,8 @@ class Differentiator {
       const double exponent = nodes_[b].value;
       if (exponent == 0) return;
       if (exponent == 0.5)
-        return give_product(a, terms, [&](int t) { return of_.divide(t, power); }, exponent);
+        return give_product(
+            a, terms, [&](int t) { return of_.divide(t, power); }, exponent);
       return give_product(
           a, terms, [&](int t) { return of_.multiply(of_.power(a, exponent - 1), t); }, exponent);
     }
@@ -194,10 +197,12 @@ class Differentiator {
     if (name == "min" || name == "max") return pass_extreme(node, terms);
     if (name == "floor" || name == "ceil" || name == "round") return;
     const auto times = [&](const std::function<int()>& factor, double weight = 1) {
-      give_product(a, terms, [&](int t) { return of_.multiply(factor(), t); }, weight);
+      give_product(
+          a, terms, [&](int t) { return of_.multiply(factor(), t); }, weight);
     };
     const auto over = [&](const std::function<int()>& divisor, double weight = 1) {
-      give_product(a, terms, [&](int t) { return of_.divide(t, divisor()); }, weight);
+      give_product(
+          a, terms, [&](int t) { return of_.divide(t, divisor()); }, weight);
     };
     const auto one_and = [&](UpdateOperation sign, int of) {
       return of_.operation(sign, {of_.number(1), of_.power(of, 2)});
@@ -251,9 +256,8 @@ int sum_of(spec::ExpressionNodes& nodes, const Terms& terms) {
   int sum = of.number(0);
   for (const auto& [weight, node] : terms) {
     const bool subtracts = weight < 0 && sum != of.number(0);
-    const int term = weight == -1 && !subtracts
-                         ? of.operation(UpdateOperation::negate, {node})
-                         : of.multiply(of.number(subtracts ? -weight : weight), node);
+    const int term = weight == -1 && !subtracts ? of.operation(UpdateOperation::negate, {node})
+                                                : of.multiply(of.number(subtracts ? -weight : weight), node);
     sum = subtracts ? of.subtract(sum, term) : of.add(sum, term);
   }
   return sum;

@@ -9,8 +9,8 @@ namespace spidergen::adjoint {
 
 /// The transpose of a stencil without an update, as such a stencil: the weights reversed, halos and constants
 /// 0. The halo of several steps stays the caller's, who has to fill it with 0. Nothing where a face makes
-/// another one of it: `nearest`, `mirror`, and where the weights are not the same on both sides, `reflect` and
-/// `antisymmetric`; and where there is an update.
+/// another one of it: `nearest`, `mirror`, and where the weights are not the same on both sides, `reflect`
+/// and `antisymmetric`; and where there is an update.
 [[nodiscard]] std::optional<spec::StencilSpec> reversed(const spec::StencilSpec& spec);
 
 /// The stencil as a system of one stage: `u` becomes its update or its only sum, and `previous` becomes `u`.

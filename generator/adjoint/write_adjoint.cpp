@@ -21,7 +21,8 @@ std::vector<std::string> heading_of(const std::string& source, const std::string
       hash)};
   std::vector<std::string> values;
   for (const spec::Parameter& one : parameters) values.push_back(fmt::format("{} = {}", one.name, one.value));
-  if (!values.empty()) lines.push_back(fmt::format("Parameters are numbers here: {}.", fmt::join(values, ", ")));
+  if (!values.empty())
+    lines.push_back(fmt::format("Parameters are numbers here: {}.", fmt::join(values, ", ")));
   return lines;
 }
 
@@ -30,9 +31,10 @@ void write_system_of(const spec::SystemSpec& system, std::vector<std::string> he
   AdjointSystem made = adjoint_of(system, result.diagnostics);
   if (result.diagnostics.has_errors()) return;
   if (previous) {
-    heading.push_back(fmt::format("A step makes u of u and {0}, and {0} of u: {1} is on entry the derivative "
-                                  "with respect to",
-                                  previous->name, bar_of(previous->name)));
+    heading.push_back(
+        fmt::format("A step makes u of u and {0}, and {0} of u: {1} is on entry the derivative "
+                    "with respect to",
+                    previous->name, bar_of(previous->name)));
     heading.emplace_back("the u that the step read, as the next one, 0 where there is none, had its own.");
   }
   result.text = write_system(made, heading);
@@ -56,15 +58,17 @@ AdjointSpec write_adjoint(const spec::ReadResult& read) {
   const std::string& name = read.system ? read.system->name : read.spec.name;
   result.name = name + "_adjoint";
   if (read.system) {
-    write_system_of(*read.system, heading_of(read.system->source_name, read.system->source_hash, read.system->parameters), {},
-                    result);
+    write_system_of(*read.system,
+                    heading_of(read.system->source_name, read.system->source_hash, read.system->parameters),
+                    {}, result);
   } else {
     std::vector<std::string> heading =
         heading_of(read.spec.source_name, read.spec.source_hash, read.spec.parameters);
     if (const std::optional<spec::StencilSpec> plain = reversed(read.spec)) {
       if (spec::has_rule(*plain, spec::BoundaryRule::halo))
         heading.emplace_back("The input's halo has to be 0: no derivative comes from there.");
-      result.text = write_stencil(*plain, result.name, fmt::format("adjoint of {}, by spider-gen", name), heading);
+      result.text =
+          write_stencil(*plain, result.name, fmt::format("adjoint of {}, by spider-gen", name), heading);
     } else {
       const spec::SystemSpec system = system_of(read.spec, result.diagnostics);
       if (!result.diagnostics.has_errors()) write_system_of(system, heading, read.spec.previous, result);

@@ -22,9 +22,9 @@ constexpr int product = 3;
 constexpr int power = 4;
 constexpr int atom = 5;
 
-constexpr std::size_t longest_part = 400;     // of an expression that gets no name
-constexpr std::size_t longest_taps = 240;     // of a sum of cells that gets no operator
-constexpr std::size_t longest_value = 3000;   // of what a field becomes
+constexpr std::size_t longest_part = 400;    // of an expression that gets no name
+constexpr std::size_t longest_taps = 240;    // of a sum of cells that gets no operator
+constexpr std::size_t longest_value = 3000;  // of what a field becomes
 
 std::string_view symbol_of(UpdateOperation operation) {
   switch (operation) {
@@ -79,7 +79,8 @@ std::vector<int> ExpressionWriter::count_uses(const AdjointStage& stage) const {
   for (const AdjointAssignment& one : stage.assignments) {
     if (one.node >= 0) ++uses[static_cast<std::size_t>(one.node)];
     // What is taken at other points needs a name.
-    for (const Transposed& read : one.transposed) uses[static_cast<std::size_t>(read.node)] += read.is_plain ? 2 : 1;
+    for (const Transposed& read : one.transposed)
+      uses[static_cast<std::size_t>(read.node)] += read.is_plain ? 2 : 1;
   }
   for (std::size_t i = uses.size(); i-- > 0;) {
     if (uses[i] == 0) continue;
@@ -206,8 +207,9 @@ std::string ExpressionWriter::taps(const std::vector<spec::Tap>& taps, const std
   }
   if (text.size() <= longest_taps) return text;
   const auto same = [&](const auto& one) {
-    return std::equal(one.second.begin(), one.second.end(), taps.begin(), taps.end(),
-                      [](const spec::Tap& a, const spec::Tap& b) { return a.at == b.at && a.weight == b.weight; });
+    return std::equal(
+        one.second.begin(), one.second.end(), taps.begin(), taps.end(),
+        [](const spec::Tap& a, const spec::Tap& b) { return a.at == b.at && a.weight == b.weight; });
   };
   auto known = std::find_if(operators_.begin(), operators_.end(), same);
   if (known == operators_.end()) {

@@ -27,7 +27,8 @@ std::string face_text(const spec::Face& face) {
 }
 
 /// The faces along axes with cells, in the words of a spec.
-std::string boundary_text(const std::array<spec::AxisBoundary, 3>& boundary, const std::array<bool, 3>& axes) {
+std::string boundary_text(const std::array<spec::AxisBoundary, 3>& boundary,
+                          const std::array<bool, 3>& axes) {
   std::vector<std::string> own;
   std::set<std::string> rules;
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
@@ -84,8 +85,9 @@ std::string fields_text(const AdjointSystem& system) {
 }
 
 std::string quoted(const std::string& expression) {
-  const bool is_plain = expression.find(": ") == std::string::npos && !expression.empty() &&
-                        std::string_view("-?:[]{}!&*|>'\"%@`#,").find(expression.front()) == std::string::npos;
+  const bool is_plain =
+      expression.find(": ") == std::string::npos && !expression.empty() &&
+      std::string_view("-?:[]{}!&*|>'\"%@`#,").find(expression.front()) == std::string::npos;
   return is_plain ? expression : fmt::format("\"{}\"", expression);
 }
 

@@ -186,14 +186,13 @@ void check_name(const Options& options) {
 void check_adjoint(const Options& options, const po::variables_map& values) {
   for (const auto& [name, value] : values) {
     if (name != "adjoint" && name != "spec" && name != "output" && name != "define" && name != "check") {
-      throw UsageError(
-          fmt::format("--adjoint goes with specs, -D, -o DIR and --check, not with --{}", name));
+      throw UsageError(fmt::format("--adjoint goes with specs, -D, -o DIR and --check, not with --{}", name));
     }
   }
   if (options.check && !options.write) throw UsageError("--check of an adjoint needs its folder: -o DIR");
   if (!options.write && options.specs.size() > 1) {
-    throw UsageError(fmt::format("{} adjoints do not go to standard output; name a folder: -o DIR",
-                                 options.specs.size()));
+    throw UsageError(
+        fmt::format("{} adjoints do not go to standard output; name a folder: -o DIR", options.specs.size()));
   }
 }
 
@@ -310,8 +309,8 @@ std::string help_text() {
 }
 
 std::string command_that_writes(const std::string& spec, const Options& options) {
-  std::string command = fmt::format("spider-gen {}{} -o {}", options.adjoint ? "--adjoint " : "", quoted(spec),
-                                    quoted(options.output));
+  std::string command = fmt::format("spider-gen {}{} -o {}", options.adjoint ? "--adjoint " : "",
+                                    quoted(spec), quoted(options.output));
   if (!options.name.empty()) command += " --name " + options.name;
   for (const auto& [name, expression] : options.overrides) {
     command += " -D " + quoted(fmt::format("{}={}", name, expression));

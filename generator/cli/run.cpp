@@ -59,9 +59,9 @@ std::optional<Generated> generate_one(const std::string& path, const Options& op
   if (!source) {
     return std::nullopt;
   }
-  GenerateResult result =
-      options.adjoint ? generate_adjoint(*source, options.overrides)
-                      : generate(*source, options.overrides, {options.engine}, options.architectures);
+  GenerateResult result = options.adjoint
+                              ? generate_adjoint(*source, options.overrides)
+                              : generate(*source, options.overrides, {options.engine}, options.architectures);
   for (const diag::Diagnostic& diagnostic : result.diagnostics.items) {
     messages.print(diagnostic);
   }

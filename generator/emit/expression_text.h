@@ -20,8 +20,8 @@ struct Expressions {
   bool of_points = false;
 };
 
-/// A leaf of an expression: what it is in C++, or of a point its member, and the comment of the line that names it. Without a comment
-/// it gets no line.
+/// A leaf of an expression: what it is in C++, or of a point its member, and the comment of the line that
+/// names it. Without a comment it gets no line.
 struct LeafText {
   std::string value;
   std::string comment;

@@ -53,7 +53,8 @@ void SystemAccess::add_row(const SystemField& facts, const ReadRow& row, int col
   if (facts.axes[2]) {
     // A lane reads for all of its points, also for those that are not in the box.
     const std::int64_t box_end = box.offset[2] + box.extent[2];
-    const std::int64_t lanes_end = std::min(round_down(box_end - 1, columns) + columns, std::max(arguments_.extent[2], box_end));
+    const std::int64_t lanes_end =
+        std::min(round_down(box_end - 1, columns) + columns, std::max(arguments_.extent[2], box_end));
     const std::int64_t first = round_down(box.offset[2], columns) + row.low;
     const std::int64_t last = lanes_end - 1 + row.high;
     reached = mapped_columns(facts.faces[2], first, last, arguments_.extent[2]);

@@ -349,8 +349,7 @@ host::Axis axis_of(const SystemField& field, int axis, std::int64_t extent) {
 
 double load_cell(std::int32_t storage, const void* data, std::int64_t offset) {
   double number = 0;
-  host::load_cells(storage, static_cast<const std::byte*>(data) + offset * bytes_of(storage), &number,
-                   1);
+  host::load_cells(storage, static_cast<const std::byte*>(data) + offset * bytes_of(storage), &number, 1);
   return number;
 }
 

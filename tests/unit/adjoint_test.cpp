@@ -91,8 +91,7 @@ TEST(Derivatives, FollowTheBranchThatIsTaken) {
 // ---- reads ----
 
 TEST(TransposedReads, OfCellsWithOneFactorAreTogether) {
-  EXPECT_EQ(derivative("k*(v[1] - 2*v + v[-1])"),
-            "v_bar + adjoint(v_bar[-1] - 2*v_bar + v_bar[1], k*u_bar)");
+  EXPECT_EQ(derivative("k*(v[1] - 2*v + v[-1])"), "v_bar + adjoint(v_bar[-1] - 2*v_bar + v_bar[1], k*u_bar)");
   EXPECT_EQ(derivative("k*v[1] + a*v[1]"), "v_bar + adjoint(v_bar[1], a*u_bar + k*u_bar)");
 }
 
@@ -131,7 +130,8 @@ TEST(Stages, AreComputedAgainWhereDerivativesNeedWhatTheyWrote) {
 
 TEST(Stencils, AreReversedWhereThatIsTheTranspose) {
   const std::string taps = "dimensions: 1\nshape: star\ncoefficients: {x: [1, 2, 5]}\nboundary: ";
-  const std::string reversed = "- {at: [-1], weight: 5}\n  - {at: [0], weight: 2}\n  - {at: [1], weight: 1}\n";
+  const std::string reversed =
+      "- {at: [-1], weight: 5}\n  - {at: [0], weight: 2}\n  - {at: [1], weight: 1}\n";
   EXPECT_TRUE(has(text_of(taps + "periodic\n"), reversed + "boundary: periodic\n"));
   EXPECT_TRUE(has(text_of(taps + "{constant: 4}\n"), reversed + "boundary: {constant: 0}\n"));
   EXPECT_TRUE(has(text_of(taps + "halo\n"), reversed + "boundary: {constant: 0}\n"));
@@ -158,9 +158,10 @@ TEST(Updates, PassTheFieldOnAsThePreviousOne) {
 TEST(Refused, IsWhatHasNoAdjoint) {
   const std::string stages = "dimensions: 1\nboundary: mirror\nfields: [u]\nstages:\n";
   EXPECT_EQ(errors_of(stages + "  - u: adjoint(u[1], u)\n").size(), 1U);
-  EXPECT_EQ(errors_of("dimensions: 1\nboundary: mirror\nshape: star\ncoefficients: {x: [1, 2, 1]}\nsteps: 2\n")
-                .size(),
-            1U);
+  EXPECT_EQ(
+      errors_of("dimensions: 1\nboundary: mirror\nshape: star\ncoefficients: {x: [1, 2, 1]}\nsteps: 2\n")
+          .size(),
+      1U);
 }
 
 // ---- the primitive ----

@@ -216,9 +216,7 @@ struct SystemPoint {
   /// That of a ghost cell, `distance` < 0 before the low face, > 0 behind the high one; 0 is the point.
   template <int axis>
   std::int64_t beyond(int distance) const {
-    return distance == 0  ? own<axis>()
-           : distance < 0 ? distance
-                          : row.extent_of_fields[axis] - 1 + distance;
+    return distance == 0 ? own<axis>() : distance < 0 ? distance : row.extent_of_fields[axis] - 1 + distance;
   }
   template <int field, int axis>
   int sign_of(int distance, const std::int64_t (&at)[3]) const {

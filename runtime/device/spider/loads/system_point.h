@@ -407,8 +407,8 @@ struct LanePoints {
     for (int i = 0; i < columns; ++i) {
       const std::int32_t x = place.x + i;
       const bool is_wanted = around == Surroundings::interior_cells || (x >= place.begin && x < place.end);
-      numbers.of[i] = read_cell<Cells, field, dx != 0 || around == Surroundings::moved>(cells, row, x + dx,
-                                                                                        is_wanted);
+      numbers.of[i] = read_cell < Cells, field,
+      dx != 0 || around == Surroundings::moved > (cells, row, x + dx, is_wanted);
     }
     return numbers;
   }

@@ -187,7 +187,7 @@ void check_document_keys(const Document& document) {
 
 /// Whole numbers, and results of another storage, go with single sweeps of a sum. `steps` and what an update
 /// takes are read by then.
-void check_conversions(const Document& document, const StencilSpec& spec) {
+void check_conversions(const Document& document, StencilSpec& spec) {
   if (!converts_cells(spec)) return;
   const std::string what = is_integer(spec.storage)
                                ? fmt::format("'storage: {}'", storage_name(spec.storage))
@@ -197,6 +197,7 @@ void check_conversions(const Document& document, const StencilSpec& spec) {
     document.context.diagnostics.error(
         document.place("steps"),
         fmt::format("{} goes with sweeps of one step; write 'steps: 1', or {}", what, instead));
+    spec.steps = 1;  // there is no plan of more to find errors by
   }
   for (const char* key : {"previous", "fields", "scalars", "update"}) {
     if (document.find(key) == nullptr) continue;

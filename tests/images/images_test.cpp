@@ -119,8 +119,8 @@ TEST(Images, TakeTimeSteps) {
 }
 
 TEST(Images, AreRefusedWhereTheyShareCells) {
-  const Stack in(200, 8);
-  const Stack out(200, 8);
+  const Stack in(600, 8);
+  const Stack out(600, 8);
   spider_sweep sweep = sweep_of(in, out);
   sweep.batch = 5;
   const auto run = [&](std::int64_t stride, std::int64_t out_stride) {

@@ -19,8 +19,9 @@ struct Settings {
 /// Reads the environment; a variable that is no number in range counts as unset.
 [[nodiscard]] Settings read_settings();
 
-/// Runs blocks 0 .. blocks - 1 of a form of the kernel, for each of the images. Says which rule the kernel broke, if any: of several
-/// broken rules that of the lowest block, so that the number of threads does not matter.
+/// Runs blocks 0 .. blocks - 1 of a form of the kernel, for each of the images. Says which rule the kernel
+/// broke, if any: of several broken rules that of the lowest block, so that the number of threads does not
+/// matter.
 [[nodiscard]] std::optional<std::string> run_launch(const spider_kernel& kernel, const SweepForm& form,
                                                     const SweepArguments& arguments, std::int64_t blocks,
                                                     const Settings& settings, std::int32_t images = 1);

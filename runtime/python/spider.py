@@ -634,7 +634,8 @@ class Kernel:
 
     def _view(self, array: Any, read: bool = False, written: bool = False, box: Any = None, part: Any = None,
               images: bool = False, output: bool = False) -> _View:
-        view = _View.of(array, self._info_by_storage[self.info.output] if output else self.info, written, images)
+        converts = output and self.info.output != self.info.storage
+        view = _View.of(array, self._info_by_storage[self.info.output] if converts else self.info, written, images)
         if read and (any(self.info.reach_low) or any(self.info.reach_high)):
             own = view.cells.shape[int(images):]
             halo = self.halo(*own, part=part)

@@ -74,7 +74,7 @@ class Batches(unittest.TestCase):
 
     def test_what_is_no_batch_is_refused(self):
         u = numbers(3, 20, 30)
-        self.refuse(ValueError, r"2 dimensions, and u of shape \(30,\) has 1", self.filter, u[0, 0])
+        self.refuse(ValueError, r"2 dimensions, and u has 1, with the shape \(30,\)", self.filter, u[0, 0])
         self.refuse(ValueError, r"axes=\(0, 3\) of an array of shape \(3, 20, 30\): .* 2 different axes from -3 to 2, .* y, x",
                     self.filter, u, axes=(0, 3))
         self.refuse(ValueError, "2 different axes", self.filter, u, axes=(1, -2))

@@ -30,8 +30,8 @@ class Layout:
         """ValueError where the array has too few axes, or `axes` are none of its."""
         count, own = len(shape), info.dimensions
         if count < own:
-            raise ValueError(f"{info.name} has {own} dimensions, and u of shape {tuple(shape)} has {count}: an array has the "
-                             f"spec's axes, or those of a batch as well")
+            raise ValueError(f"{info.name} has {own} dimensions, and u has {count}, with the shape {tuple(shape)}: it has the spec's "
+                             f"axes, or those of a batch as well")
         found = tuple(range(count - own, count)) if axes is None else _indices(info, shape, axes)
         batch = tuple(axis for axis in range(count) if axis not in found)
         return Layout(batch + found, tuple(shape[axis] for axis in batch), tuple(shape[axis] for axis in found))

@@ -40,6 +40,18 @@ void write_system_of(const spec::SystemSpec& system, std::vector<std::string> he
   result.text = write_system(made, heading);
 }
 
+/// Says so where cells are rounded to whole numbers, or results are of another storage.
+void check_storage(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
+  if (spec::is_integer(spec.storage)) {
+    diagnostics.error(spec.where.storage,
+                      "there is no adjoint of whole numbers, since rounding to them has no derivative; write "
+                      "'storage: f32'");
+  } else if (spec.output) {
+    diagnostics.error(spec.where.output,
+                      "there is no adjoint of results of another storage than the input's; remove 'output'");
+  }
+}
+
 /// What is written has to be a spec: limits of systems may not let it.
 void check(const spec::ReadResult& read, AdjointSpec& result) {
   const spec::ReadResult again = spec::read_spec({result.name + ".yaml", result.text}, {});
@@ -64,6 +76,8 @@ AdjointSpec write_adjoint(const spec::ReadResult& read) {
   } else {
     std::vector<std::string> heading =
         heading_of(read.spec.source_name, read.spec.source_hash, read.spec.parameters);
+    check_storage(read.spec, result.diagnostics);
+    if (result.diagnostics.has_errors()) return result;
     if (const std::optional<spec::StencilSpec> plain = reversed(read.spec)) {
       if (spec::has_rule(*plain, spec::BoundaryRule::halo))
         heading.emplace_back("The input's halo has to be 0: no derivative comes from there.");

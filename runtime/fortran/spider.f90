@@ -59,7 +59,9 @@ module spider
     ! 0, 1, 2 of the axes z, y, x along which it has cells.
     integer(c_int32_t) :: launch_count
     type(c_ptr) :: field_uses, field_axes
-    integer(c_int32_t) :: output  !< SPIDER_F16, ... of results
+    type(c_ptr) :: reduction_names        !< numbers that a sweep of a system makes of all points
+    integer(c_int32_t) :: reduction_count
+    integer(c_int32_t) :: output          !< SPIDER_F16, ... of results
   end type
 
   !> struct spider_part: where fields lie in a larger whole, in cells z, y, x; the origin from 0.
@@ -79,6 +81,7 @@ module spider
     type(c_ptr) :: out_previous = c_null_ptr  !< of several steps with `previous`: where the step before the last one goes
     type(c_ptr) :: outputs = c_null_ptr       !< of systems: addresses of second buffers, as `fields`, or null
     integer(c_int32_t) :: first_launch = 0, launch_count = 0  !< of systems, from 0; 0, 0: all
+    type(c_ptr) :: reductions = c_null_ptr    !< of systems: a spider_reductions, or null
     !> Images that one call sweeps, 0 or 1: one; elements from image to image, of `out` where it is not 0; and the address of
     !> those of each further field, or null.
     integer(c_int64_t) :: batch = 0, batch_stride = 0, out_batch_stride = 0

@@ -10,9 +10,9 @@
 namespace spider {
 namespace {
 
-constexpr std::array<FaceRule, 7> all_rules = {FaceRule::halo,         FaceRule::constant, FaceRule::nearest,
-                                               FaceRule::periodic,     FaceRule::reflect,  FaceRule::mirror,
-                                               FaceRule::antisymmetric};
+constexpr std::array<FaceRule, 9> all_rules = {
+    FaceRule::halo,   FaceRule::constant,      FaceRule::nearest,     FaceRule::periodic,  FaceRule::reflect,
+    FaceRule::mirror, FaceRule::antisymmetric, FaceRule::antireflect, FaceRule::antimirror};
 
 /// One crossing of a face; nothing where the walk ends: at a constant or in a halo.
 std::optional<std::int32_t> cross(FaceRule rule, bool low, std::int32_t i, std::int32_t extent) {
@@ -22,8 +22,10 @@ std::optional<std::int32_t> cross(FaceRule rule, bool low, std::int32_t i, std::
     case FaceRule::periodic:
       return low ? i + extent : i - extent;
     case FaceRule::reflect:
+    case FaceRule::antireflect:
       return low ? -1 - i : 2 * extent - 1 - i;
     case FaceRule::mirror:
+    case FaceRule::antimirror:
       if (extent == 1) return 0;
       return low ? -i : 2 * extent - 2 - i;
     case FaceRule::antisymmetric:
@@ -42,7 +44,8 @@ SignedIndex map_by_steps(const AxisRules& rules, std::int32_t i, std::int32_t ex
     const auto next = cross(rule, i < 0, i, extent);
     if (!next && rule == FaceRule::antisymmetric) return {i, true, 0, false};
     if (!next) return {i, rule == FaceRule::constant, i < 0 ? rules.low_value : rules.high_value, negated};
-    negated ^= rule == FaceRule::antisymmetric;
+    negated ^=
+        rule == FaceRule::antisymmetric || rule == FaceRule::antireflect || rule == FaceRule::antimirror;
     i = *next;
   }
   return {i, false, 0, negated};
@@ -88,7 +91,7 @@ TEST(Boundary, MapIsTheRepeatedCrossingOfFaces) {
 TEST(Boundary, LargestExtentsDoNotOverflow) {
   constexpr std::int32_t extent = INT32_MAX - 65536;
   for (const FaceRule rule : {FaceRule::reflect, FaceRule::mirror, FaceRule::periodic, FaceRule::nearest,
-                              FaceRule::antisymmetric}) {
+                              FaceRule::antisymmetric, FaceRule::antireflect, FaceRule::antimirror}) {
     const AxisRules rules{rule, rule, 0, 0};
     for (const std::int32_t i : {-127, -2, extent + 1, extent + 126}) {
       const std::int32_t index = map_any_index(rules, i, extent).index;

@@ -394,6 +394,14 @@ class Reductions(unittest.TestCase):
         again = pickle.loads(pickle.dumps(numbers))
         self.assertEqual((again, again.steps), (numbers, 1))
 
+    def test_memory_of_the_runtime_is_no_value(self):
+        kernel = make(self.SPEC)._kernel(spider_gen._compilers.choose("host"))[1]
+        numbers = spider_gen.spider.Reductions(kernel)
+        self.assertEqual(numbers.read(), {"change": -math.inf, "mass": 0, "least": math.inf, "summed": 0})
+        for use in (pickle.dumps, copy.copy, copy.deepcopy):
+            with self.assertRaisesRegex(TypeError, "Reductions own memory and can be neither copied nor pickled"):
+                use(numbers)
+
     def test_uploads(self):
         system, state = make(self.SPEC), heat_state()
         wanted = system.iterate(state, 9, reductions=True, until=("mass", math.inf), check_every=5)

@@ -20,6 +20,7 @@ class Made:
         self._backend = backend
         self._generated = _generator.generate(spec)
         self._kernels: dict[_compilers.Toolchain, tuple[Any, Any]] = {}  # library and kernel
+        self._adjoint: Any = None  #: what _adjoint.adjoint_of found
         self._loading = threading.Lock()
 
     def __repr__(self) -> str:

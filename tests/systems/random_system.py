@@ -96,7 +96,7 @@ class _Operators:
 
 
 class _Maker:
-    def __init__(self, seed, dimensions, halo, cut):
+    def __init__(self, seed, dimensions, halo, cut=False):
         self._seed, self._rng = seed, random.Random(seed)
         self._odd = random.Random(f"odd {seed}")  # of its own, so that other draws stay as they were
         rng = self._rng

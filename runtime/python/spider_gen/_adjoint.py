@@ -223,9 +223,9 @@ class _Problem:
         if 0 in self.shape:
             return
         if isinstance(self.adjoint, Stencil):
-            bars["u"] = self.adjoint(bars["u"])
+            bars["u"] = self.adjoint._call(bars["u"])
             return
-        found = self.adjoint(self._fields(bars, state), in_place=True, **self._scalars())
+        found = self.adjoint._call(self._fields(bars, state), in_place=True, **self._scalars())
         bars.update({name: found[name + "_bar"] for name in self.names.arrays if name + "_bar" in found})
 
     def _fields(self, bars: Fields, state: Fields) -> dict[str, Any]:
@@ -249,9 +249,9 @@ class _Problem:
     def step(self, state: dict[str, Any]) -> dict[str, Any]:
         """The state one step later."""
         if isinstance(self.made, System):
-            return {**state, **self.made(state, **self.scalars)}
+            return {**state, **self.made._call(state, **self.scalars)}
         others = {name: array for name, array in state.items() if name != "u"}
-        new = self.made.iterate(state["u"], 1, **others, **self.scalars)
+        new = self.made._iterate(state["u"], 1, **others, **self.scalars)
         if self.info.previous:
             return {**state, "u": new[0], self.info.previous: new[1]}
         return {**state, "u": new}
@@ -286,7 +286,7 @@ class _Steps:
         problem = self.problem
         bars = problem.owned(given)
         if isinstance(problem.adjoint, Stencil):  # steps of a sweep are counted as forward
-            bars["u"] = problem.adjoint.iterate(bars["u"], self.steps)
+            bars["u"] = problem.adjoint._iterate(bars["u"], self.steps)
             return bars
         adds = {name: self._points(name, "inject", asked) for name, asked in self.inject.items()}
         reads = {name: self._points(name, "record", asked) for name, asked in self.record.items()}

@@ -1,12 +1,15 @@
-"""Refuses arrays that need a gradient or are traced, as kernels give none and cannot be recorded. Makes torch.compile call
-stencils instead of tracing them."""
+"""Refuses arrays that need a gradient or are traced, where no operator takes them. Makes torch.compile call kernels instead of
+tracing what calls them."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import pkgutil
 import sys
 from typing import Any, Callable
 
+_TRACED = ("_traced", "_torch")
 _dynamo_knows = False
 
 
@@ -18,7 +21,8 @@ def untraced(function: Callable) -> Callable:
 
 
 def keep_dynamo_out() -> None:
-    """Makes torch.compile skip the functions of this package. `untraced` functions call it first."""
+    """Makes torch.compile skip the functions of this package but those that lead to operators. `untraced` functions call it
+    first."""
     if not _dynamo_knows and "torch._dynamo" in sys.modules:
         _tell_dynamo()
 
@@ -29,7 +33,9 @@ def _tell_dynamo() -> None:
     with contextlib.suppress(ImportError, AttributeError):  # PyTorch before 2.1
         from torch._dynamo import trace_rules
 
-        trace_rules.add(__package__)
+        for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
+            if module.name not in _TRACED:
+                trace_rules.add(f"{__package__}.{module.name}")
     _dynamo_knows = True
 
 
@@ -52,11 +58,11 @@ def is_plain(torch: Any, tensor: Any) -> bool:
     """Whether `refuse` accepts a tensor of the type torch.Tensor that has an address."""
     if tensor.requires_grad and torch.is_grad_enabled():
         return False
-    return torch._C._get_tracing_state() is None and not _has_tangent(tensor)
+    return torch._C._get_tracing_state() is None and not has_tangent(tensor)
 
 
 def _refuse_tensor(torch: Any, tensor: Any, what: str) -> None:
-    if _is_transformed(torch, tensor):
+    if is_transformed(torch, tensor):
         raise TypeError(f"{what} is transformed by torch.func (vmap, grad, jvp), and a kernel takes plain tensors: call the "
                         f"stencil outside of the transformed function")
     if torch._C._get_tracing_state() is not None:
@@ -68,17 +74,17 @@ def _refuse_tensor(torch: Any, tensor: Any, what: str) -> None:
     if tensor.requires_grad and torch.is_grad_enabled():
         raise TypeError(f"{what} requires a gradient, and a kernel gives none: detach it: {what}.detach(), or call under "
                         f"torch.no_grad()")
-    if _has_tangent(tensor):
+    if has_tangent(tensor):
         raise TypeError(f"{what} has a tangent (forward mode), and a kernel gives none: pass the primal of "
                         f"torch.autograd.forward_ad.unpack_dual({what})")
 
 
-def _is_transformed(torch: Any, tensor: Any) -> bool:
+def is_transformed(torch: Any, tensor: Any) -> bool:
     functorch = getattr(torch._C, "_functorch", None)  # from PyTorch 2.0
     return functorch is not None and functorch.is_functorch_wrapped_tensor(tensor)
 
 
-def _has_tangent(tensor: Any) -> bool:
+def has_tangent(tensor: Any) -> bool:
     forward = sys.modules.get("torch.autograd.forward_ad")
     if forward is None or forward._current_level < 0:
         return False

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Sequence
+import weakref
+from typing import Any, MutableMapping, Sequence
 
 from . import _arrays, _compilers, _generator, spider
 from ._points import Points
+
+#: By their keys: operators of PyTorch take text, and no objects.
+MADE: MutableMapping[str, Made] = weakref.WeakValueDictionary()
 
 
 class Made:
@@ -22,6 +26,8 @@ class Made:
         self._kernels: dict[_compilers.Toolchain, tuple[Any, Any]] = {}  # library and kernel
         self._adjoint: Any = None  #: what _adjoint.adjoint_of found
         self._loading = threading.Lock()
+        self._key = f"{spec.key}-{backend}"
+        MADE[self._key] = self
 
     def __repr__(self) -> str:
         return f"<spider_gen {self._kind} {self.name}>"

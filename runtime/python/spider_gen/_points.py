@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
-from typing import Any, Sequence
+import weakref
+from typing import Any, MutableMapping, Sequence
 
 from . import _arrays, _autograd, _compilers, _places, spider
 from ._calls import MOST_LAUNCHES, REFUSED, in_python
@@ -15,6 +17,10 @@ def _cell(cell: Any) -> tuple[int, ...]:
     except TypeError:
         raise TypeError(f"points are a list of cells, such as [(3, 4)], and {cell!r} is no cell") from None
 
+#: By their keys: operators of PyTorch take text, and no objects.
+MADE: MutableMapping[str, Points] = weakref.WeakValueDictionary()
+_NUMBERS = itertools.count()
+
 
 class Points:
     """Cells of arrays of one shape. Made by Stencil.points and System.points; those of a system serve for its fields of all
@@ -25,6 +31,8 @@ class Points:
         self._shape, self._cells = tuple(shape), [_cell(cell) for cell in cells]
         if 0 in self._shape and self._cells:
             raise ValueError(f"arrays of shape {self._shape} have no cells, and there are {len(self._cells)} points")
+        self._key = f"points{next(_NUMBERS)}"
+        MADE[self._key] = self
         self._by_place: dict[Any, Any] = {}  # by device
         self._accesses: dict[Any, Any] = {}  # by the place of the array and the kind of the values
 

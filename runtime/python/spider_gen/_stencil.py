@@ -10,7 +10,7 @@ import sys
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
-from . import _arrays, _autograd, _compilers, _generator, _images, _made, _places, _progress, _thin, _transfers, spider
+from . import _arrays, _autograd, _compilers, _generator, _images, _made, _places, _progress, _thin, _traced, _transfers, spider
 from ._calls import MOST_LAUNCHES, REFUSED, in_python
 from ._further import Further
 from ._system import System
@@ -74,7 +74,7 @@ def _spec_of(spec: Any, weights: Any, keys: Mapping[str, Any], options: Sequence
     return _generator.from_file(spec, options)
 
 
-class Stencil(_made.Made):
+class Stencil(_traced.StencilCalls, _made.Made):
     """A stencil: call it with an array. Made by spider_gen.stencil. It can be pickled: where it is loaded it is made again from
     the spec's text, through the cache. A copy is the stencil itself, which nothing changes."""
 
@@ -93,31 +93,8 @@ class Stencil(_made.Made):
         return self._kernel(_compilers.choose(self._backend))[1].halo_of_fields(*shape)
 
     @_autograd.untraced
-    def __call__(self, u: Any, out: Any = None, stream: Any = None, axes: Any = None, **given: Any) -> Any:
-        """One sweep of the array, of the spec's storage and dimensions; x is the last axis.
-
-        An array with more axes is a batch of images, each swept by itself: s(stack) with a stack of shape (64, 512, 512) and a
-        2D spec. `axes` are those of the spec, slowest first, e.g. (0, 1) of (rows, columns, channels); all others are the batch.
-        `out` and the input one step back have the shape of `u`; a field that lacks the batch is the same for all images.
-
-        Returns `out`, or a new array of the same library and device; NumPy's, where the array is on the host and of neither
-        NumPy nor PyTorch, and CuPy's or PyTorch's, where it is on a device and of neither. With `halo` faces `u` is a view into
-        a padded array, whose cells around it are read; for all others it is all that is read. `stream` is one of CuPy or
-        PyTorch, or a number; without it work goes to the stream that the array's library is on, and calls return when it is
-        queued. Arrays on the host are ready on return.
-
-        What the spec's `update` takes beside its input is given by the names it has there: the input one step back
-        (`previous`), further fields, and scalars: wave(u, u_old=u_old, c2dt2=c2dt2). They have the shape of `u` and are read
-        at the point itself; `out` may be one of them, unless the spec has `steps` above 1. Then fields, like `u`, are views
-        into padded arrays where faces are `halo`.
-
-        Inputs may have any strides: negative, 0 as numpy.broadcast_to gives them, or x not contiguous; the package copies them
-        where the kernel does not take them. It never copies `out`. The result of an empty array is empty.
-
-        TypeError: no array, another type of elements, axes of an array that cannot be permuted, `u` and `out` in different places, an array that requires a gradient or
-        is traced. ValueError: another number of dimensions or shape, overlap, an `out` that is read-only or whose rows are not
-        contiguous, forward and apart.
-        """
+    def _call(self, u: Any, out: Any = None, stream: Any = None, axes: Any = None, **given: Any) -> Any:
+        """One sweep by the kernel."""
         _autograd.keep_dynamo_out()
         if axes is None:
             fresh = _places.new_like(u) if out is None and stream is None and self._launches else None
@@ -127,7 +104,7 @@ class Stencil(_made.Made):
                 _autograd.mark_written(out)
                 return out
         source = _arrays.wrap(u)
-        results = axes is None and self._transposed_results(source, out, stream, False, given, Stencil.__call__)
+        results = axes is None and self._transposed_results(source, out, stream, False, given, Stencil._call)
         if results:
             return results[0]
         library, kernel = self._kernel_for(source)
@@ -304,23 +281,14 @@ class Stencil(_made.Made):
             self._launches.clear()
         self._launches[key] = launch
 
-    update = __call__
-
     @_autograd.untraced
-    def iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,
-                progress: bool | Callable[[int, int], None] = False, axes: Any = None, **given: Any) -> Any:
-        """`steps` time steps: each sweep's result is the next one's input. `u` stays as it is.
-
-        Returns `out`, or a new array. Cells beyond `halo` faces stay what they are around `u`. `progress` is True for a bar
-        on standard error with the time left, or a function of the steps done and all steps.
-
-        Of a spec with `previous` both the last step and the one before it, to go on from: u, u_old = wave.iterate(u, 100,
-        u_old=u_old, c2dt2=c2dt2). Arrays, batches and `axes` are taken, and refused, as in a call.
-        """
+    def _iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,
+                 progress: bool | Callable[[int, int], None] = False, axes: Any = None, **given: Any) -> Any:
+        """Time steps by the kernel."""
         _autograd.keep_dynamo_out()
         source = _arrays.wrap(u)
         results = axes is None and self._transposed_results(source, out, stream, True, given, functools.partial(
-            Stencil.iterate, steps=steps, progress=_thin.guard(progress)))
+            Stencil._iterate, steps=steps, progress=_thin.guard(progress)))
         if results:
             return results if len(results) > 1 else results[0]
         library, kernel = self._kernel_for(source)

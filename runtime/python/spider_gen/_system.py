@@ -8,16 +8,16 @@ from typing import Any, Callable, Mapping, Sequence
 
 import numpy
 
-from . import _arrays, _autograd, _compilers, _made, _progress, _transfers, spider
+from . import _arrays, _autograd, _compilers, _made, _progress, _traced, _transfers, spider
 from ._calls import in_python
 from ._points import Points
 
-_OWN_WORDS = ("state", "steps", "stream", "progress", "inject", "record", "in_place", "reductions", "until", "check_every")
+_OWN_WORDS = ("state", "steps", "stream", "progress", "inject", "record", "in_place", "reductions", "until", "check_every", "checkpoint")
 
 Accesses = Mapping[str, Any]
 
 
-class System(_made.Made):
+class System(_traced.SystemCalls, _made.Made):
     """A system of equations: call it with its fields by name. Made by spider_gen.stencil of a spec with `stages`. It can be
     pickled: where it is loaded it is made again from the spec's text, through the cache. A copy is the system itself, which
     nothing changes."""
@@ -37,47 +37,18 @@ class System(_made.Made):
         return halos
 
     @_autograd.untraced
-    def __call__(self, state: Mapping[str, Any], stream: Any = None, in_place: bool = False, reductions: bool = False,
-                 **scalars: Any) -> Any:
-        """One sweep, all stages. `state` has an array for each field, by name, of the field's storage; a field with `axes` has
-        an array with these axes alone, or one cell along the others. Scalars are given by the names that the spec has for
-        them: wave(state, dt=0.1).
-
-        Returns the fields that are written, by name: new arrays of the same library and device. Merge them for the next sweep:
-        state | wave(state, dt=0.1). With `in_place` they are those of `state`, which hold the results; else `state` stays as it
-        is. With `halo` faces a field is a view into a padded array, whose cells around it are read; for all others it is all
-        that is read. `stream` is one of CuPy or PyTorch, or a number; without it work goes to the stream that the arrays'
-        library is on, and calls return when it is queued. Arrays on the host are ready on return.
-
-        With `reductions` the result is a pair, the fields and the numbers that the spec's `reduce` names, by name: of sums the
-        exact ones, rounded once. It waits for them.
-
-        Arrays are taken, and refused, as those of a stencil. TypeError: a field or a scalar that is missing or unknown, no
-        array, another type of elements, arrays in different places, an array that requires a gradient or is traced.
-        ValueError: another shape; and with `in_place` overlap, and an array that is read-only or whose rows are not contiguous,
-        forward and apart.
-        """
+    def _call(self, state: Mapping[str, Any], stream: Any = None, in_place: bool = False, reductions: bool = False,
+              **scalars: Any) -> Any:
+        """One sweep by the kernel."""
         results, _, numbers = self._advance(_Call(state, 1, stream, in_place, scalars, reductions=bool(reductions)))
         return (results, numbers) if reductions else results
 
     @_autograd.untraced
-    def iterate(self, state: Mapping[str, Any], steps: int, stream: Any = None,
-                progress: bool | Callable[[int, int], None] = False, inject: Accesses | None = None,
-                record: Accesses | None = None, in_place: bool = False, reductions: bool = False,
-                until: tuple[str, float] | None = None, check_every: int = 10, **scalars: Any) -> Any:
-        """`steps` sweeps, each of what the one before made. Returns the fields that are written, as a call does.
-
-        `inject` adds to cells after each step: {"vx": (points, values)}, with values of steps x points; of one point one value
-        for each step will do. `record` then reads cells: {"p": points}. Points are those of `points`, or lists of cells. With
-        `record` the result is a pair, the fields and records by name, arrays of steps x points, of f32, of f64 fields f64.
-
-        `until=(NAME, bound)` stops where a number of the spec's `reduce` is at most the bound: it is computed, and waited for,
-        every `check_every` steps and after the last. With `reductions` the numbers of the last step follow the result, by name;
-        their attribute `steps` says how many steps there were, of which records have as many rows.
-
-        Cells beyond `halo` faces stay what they are around `state`. `progress` is True for a bar on standard error with the time
-        left, or a function of the steps done and all steps; all are those done where a bound is met.
-        """
+    def _iterate(self, state: Mapping[str, Any], steps: int, stream: Any = None,
+                 progress: bool | Callable[[int, int], None] = False, inject: Accesses | None = None,
+                 record: Accesses | None = None, in_place: bool = False, reductions: bool = False,
+                 until: tuple[str, float] | None = None, check_every: int = 10, **scalars: Any) -> Any:
+        """Time steps by the kernel."""
         for what, asked, value in (("inject", inject, "(points, values)"), ("record", record, "points")):
             if asked is not None and not isinstance(asked, Mapping):
                 raise TypeError(f"{what} is a dict by the names of fields, {{NAME: {value}}}, not a {type(asked).__name__}")

@@ -1,0 +1,347 @@
+"""Sweeps and time steps as operators of PyTorch: torch.ops.spider_gen.run and its vector-Jacobian product. Imported when a
+tensor needs one of them: it requires a gradient, or torch.compile, torch.func or fake tensors trace it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, Mapping, Sequence
+
+import torch
+
+from . import _adjoint, _arrays, _autograd, _generator, _made, _points, spider
+from ._system import System
+
+_ONE_SWEEP = -1
+_ARGUMENTS = "float[] scalars, str text, SymInt steps, int checkpoint) -> Tensor[]"
+
+
+def wants(tensors: Sequence[Any]) -> bool:
+    """Are these tensors that only an operator can take?"""
+    if torch.compiler.is_compiling():
+        return True
+    if torch._C._get_tracing_state() is not None:  # of torch.jit.trace, which is refused
+        return False
+    if torch._C._len_torch_dispatch_stack() > 0:
+        return True
+    return any(_needs_operator(tensor) for tensor in tensors if isinstance(tensor, torch.Tensor))
+
+
+def _needs_operator(tensor: torch.Tensor) -> bool:
+    requires = tensor.requires_grad and torch.is_grad_enabled() and not _autograd.has_tangent(tensor)
+    return requires or _autograd.is_transformed(torch, tensor) or isinstance(tensor, torch._subclasses.FakeTensor)
+
+
+@torch.compiler.assume_constant_result
+def takes(key: str) -> bool:
+    """Can the sweep be an operator? Not with halo faces: cells around an array are not its own. Nor has a step in pairs one."""
+    made = _held(key)
+    info = made.info
+    return not _has_halo(made) and not (info.previous and info.steps > 1)
+
+
+def refuse_halo(name: str, tensors: Sequence[Any]) -> None:
+    """TypeError where a gradient would be lost."""
+    for tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled():
+            raise TypeError(f"an array requires a gradient, and {name} gives none: it has `halo` faces, where cells around the array "
+                            f"are read, or takes several steps of an update in a sweep. Detach the array, or give the spec other "
+                            f"faces, and no 'steps'")
+
+
+def sweep(made: Any, u: torch.Tensor, axes: Any, given: Mapping[str, Any]) -> torch.Tensor:
+    """One sweep of a stencil or an update."""
+    arrays, names, scalars, words = _sorted(u, axes, given)
+    new = torch.ops.spider_gen.run(arrays, [], scalars, _text(made._key, names, words), _ONE_SWEEP, 0)[0]
+    return new if axes is None else new.movedim(_last(axes), axes)
+
+
+def iterate(made: Any, u: torch.Tensor, steps: int, axes: Any, checkpoint: int | None, given: Mapping[str, Any]) -> Any:
+    """Time steps of a stencil or an update."""
+    arrays, names, scalars, words = _sorted(u, axes, given)
+    found = torch.ops.spider_gen.run(arrays, [], scalars, _text(made._key, names, words), steps, checkpoint or 0)
+    found = found if axes is None else [one.movedim(_last(axes), axes) for one in found]
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def sweep_system(made: Any, state: Mapping[str, Any], scalars: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """One sweep of a system."""
+    text = _text(made._key, list(state), list(scalars))
+    found = torch.ops.spider_gen.run(list(state.values()), [], _numbers(scalars), text, _ONE_SWEEP, 0)
+    return dict(zip(_changed(made._key), found))
+
+
+def iterate_system(made: Any, state: Mapping[str, Any], steps: int, checkpoint: int | None, inject: Mapping[str, Any] | None,
+                   record: Mapping[str, Any] | None, scalars: Mapping[str, Any]) -> Any:
+    """Time steps of a system."""
+    inject, asked = inject or {}, record or {}
+    values = [values for _, values in inject.values()]
+    sources = [f"{name}={_key_of(made, state[name], points)}" for name, (points, _) in inject.items()]
+    lines = [f"{name}={_key_of(made, state[name], points)}" for name, points in asked.items()]
+    text = _text(made._key, list(state), list(scalars), sources, lines)
+    found = torch.ops.spider_gen.run(list(state.values()), values, _numbers(scalars), text, steps, checkpoint or 0)
+    changed = _changed(made._key)
+    fields = dict(zip(changed, found))
+    return fields if record is None else (fields, dict(zip(asked, found[len(changed):])))
+
+
+def _last(axes: Sequence[int]) -> tuple[int, ...]:
+    return tuple(range(-len(axes), 0))
+
+
+def _sorted(u: torch.Tensor, axes: Any, given: Mapping[str, Any]) -> tuple[list[Any], list[str], list[float], list[str]]:
+    """Arrays with their axes in the order of the batch and the spec, and scalars."""
+    arrays = {"u": u, **{name: value for name, value in given.items() if isinstance(value, torch.Tensor) and value.dim() > 0}}
+    scalars = {name: value for name, value in given.items() if name not in arrays}
+    if axes is not None:
+        arrays = {name: array.movedim(axes, _last(axes)) if array.dim() == u.dim() else array for name, array in arrays.items()}
+    whole = arrays["u"].shape
+    found = [array.expand(whole) if array.dim() < len(whole) else array for array in arrays.values()]
+    return found, list(arrays), _numbers(scalars), list(scalars)
+
+
+def _numbers(scalars: Mapping[str, Any]) -> list[float]:
+    for name, value in scalars.items():
+        if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
+            raise TypeError(f"{name} requires a gradient, and a scalar has none: pass {name}.item(), or make it a field of the spec")
+    return [float(value) for value in scalars.values()]
+
+
+def _text(key: str, names: Sequence[str], scalars: Sequence[str], inject: Sequence[str] = (), record: Sequence[str] = ()) -> str:
+    return ";".join([key, ",".join(names), ",".join(scalars), ",".join(inject), ",".join(record)])
+
+
+def _key_of(made: Any, array: torch.Tensor, points: Any) -> str:
+    if isinstance(points, _points.Points):
+        return points._key
+    if torch.compiler.is_compiling():
+        raise TypeError("torch.compile takes points that were made before: s.points(shape, cells), and no list of cells")
+    points = _points.Points(made, array.shape, points)
+    _OF_LISTS[points._key] = points
+    while len(_OF_LISTS) > _MOST_LISTS:
+        del _OF_LISTS[next(iter(_OF_LISTS))]
+    return points._key
+
+
+_HELD: dict[str, Any] = {}  #: what operators were called with: a graph, or a backward pass, may call them later
+_OF_LISTS: dict[str, Any] = {}
+_MOST_LISTS = 64
+
+
+def _held(key: str) -> Any:
+    if key not in _HELD:
+        _HELD[key] = _made.MADE[key]
+    return _HELD[key]
+
+
+def _held_points(key: str) -> Any:
+    if key not in _HELD:
+        _HELD[key] = _points.MADE[key]
+    return _HELD[key]
+
+
+@torch.compiler.assume_constant_result
+def _changed(key: str) -> list[str]:
+    """The fields that a sweep of a system writes."""
+    info = _held(key).info
+    return [name for (name, _), use in zip(info.fields, info.uses) if use & spider.FIELD_WRITTEN]
+
+
+def _has_halo(made: Any) -> bool:
+    halos = made.halo(*[64] * made.info.dimensions)
+    widths = [width for field in halos.values() for width in field] if isinstance(halos, dict) else halos
+    if not isinstance(made, System):
+        widths = [*widths, *made.halo_of_fields(*[64] * made.info.dimensions)]
+    return any(map(any, widths))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Job:
+    """What an operator is asked for by its text."""
+
+    made: Any
+    names: tuple[str, ...]
+    scalars: tuple[str, ...]
+    inject: dict[str, Any]
+    record: dict[str, Any]
+
+    @property
+    def is_system(self) -> bool:
+        return isinstance(self.made, System)
+
+    @property
+    def info(self) -> spider.Info:
+        return self.made.info
+
+    def check_names(self) -> None:
+        """TypeError where a name is missing, or unknown."""
+        info = self.info
+        own = [] if self.is_system else ["u", *([info.previous] if info.previous else [])]
+        arrays = [*own, *(name for name, _ in info.fields)]
+        if set(arrays) != set(self.names) or set(info.scalars) != set(self.scalars):
+            raise TypeError(f"{info.name} takes the arrays {', '.join(arrays)} and the scalars {', '.join(info.scalars) or '(none)'}, "
+                            f"not {', '.join(self.names)} and {', '.join(self.scalars) or '(none)'}")
+
+    def made_fields(self, steps: int) -> list[str]:
+        """What a call returns before the records."""
+        if self.is_system:
+            return _changed(self.made._key)
+        return ["u", *([self.info.previous] if self.info.previous and steps != _ONE_SWEEP else [])]
+
+    @functools.cached_property
+    def needed(self) -> tuple[str, ...]:
+        """The arrays that derivatives read. TypeError where there are none."""
+        try:
+            return _adjoint._names(self.made, self.info).needed
+        except _generator.SpecError as error:
+            raise TypeError(f"an array requires a gradient, and {self.made.name} gives none: {error}") from error
+
+    def inputs(self, arrays: Sequence[Any], scalars: Sequence[float]) -> dict[str, Any]:
+        return {**dict(zip(self.names, arrays)), **dict(zip(self.scalars, scalars))}
+
+    def kind(self, name: str) -> torch.dtype:
+        storage = dict(self.info.fields)[name]
+        return torch.float64 if spider.values_of(storage) == "f64" else torch.float32
+
+    def rows(self, values: Sequence[torch.Tensor]) -> dict[str, Any]:
+        return {name: (points, value.detach().to(self.kind(name)).contiguous())
+                for (name, points), value in zip(self.inject.items(), values)}
+
+
+@functools.lru_cache(maxsize=1024)
+def _job(text: str) -> _Job:
+    key, names, scalars, inject, record = text.split(";")
+
+    def points(said: str) -> dict[str, Any]:
+        return {name: _held_points(key) for name, _, key in (one.partition("=") for one in said.split(",") if one)}
+
+    def words(said: str) -> tuple[str, ...]:
+        return tuple(said.split(",")) if said else ()
+
+    job = _Job(_held(key), words(names), words(scalars), points(inject), points(record))
+    job.check_names()
+    return job
+
+
+def _run(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], scalars: Sequence[float], text: str, steps: int,
+         checkpoint: int) -> list[torch.Tensor]:
+    job = _job(text)
+    made, given = job.made, job.inputs(arrays, scalars)
+    with torch.no_grad():
+        if job.is_system:
+            state = {name: given.pop(name) for name in job.names}
+            if steps == _ONE_SWEEP:
+                return list(made._call(state, **given).values())
+            fields, records = made._iterate(state, steps, inject=job.rows(values), record=job.record, **given)
+            return [*fields.values(), *records.values()]
+        u = given.pop("u")
+        if steps == _ONE_SWEEP:
+            return [made._call(u, **given)]
+        found = made._iterate(u, steps, **given)
+        return list(found) if isinstance(found, tuple) else [found]
+
+
+def _run_fake(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], scalars: Sequence[float], text: str, steps: int,
+              checkpoint: int) -> list[torch.Tensor]:
+    job = _job(text)
+    of = dict(zip(job.names, arrays))
+    if job.is_system:
+        found = [_like(of[name]) for name in job.made_fields(steps)]
+        return found + [of[name].new_empty((steps, len(points)), dtype=job.kind(name)) for name, points in job.record.items()]
+    kind = getattr(torch, _arrays._TORCH_NAMES[job.info.output])
+    return [_like(of["u"], kind) for _ in job.made_fields(steps)]
+
+
+def _like(array: torch.Tensor, kind: torch.dtype | None = None) -> torch.Tensor:
+    return array.new_empty(array.shape, dtype=kind or array.dtype)
+
+
+def _vjp(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], bars: Sequence[torch.Tensor], scalars: Sequence[float],
+         text: str, steps: int, checkpoint: int) -> list[torch.Tensor]:
+    job = _job(text)
+    inputs, names = job.inputs(arrays, scalars), job.made_fields(steps)
+    own = dict(zip(names, bars))
+    with torch.no_grad():
+        if steps == _ONE_SWEEP:
+            return list(map(_dense, map(_adjoint.sweep_vjp(job.made, inputs, own).__getitem__, job.names)))
+        record = {name: (points, bar.contiguous()) for (name, points), bar in zip(job.record.items(), bars[len(names):])}
+        found, injected = _adjoint.iterate_vjp(job.made, inputs, own, steps, checkpoint or None, job.rows(values), record)
+        return ([_dense(found[name]) for name in job.names] +
+                [injected[name].reshape(value.shape).to(value.dtype) for name, value in zip(job.inject, values)])
+
+
+def _dense(bar: torch.Tensor) -> torch.Tensor:
+    return bar.contiguous()
+
+
+def _vjp_fake(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], bars: Sequence[torch.Tensor],
+              *_: Any) -> list[torch.Tensor]:
+    return [_like(array) for array in (*arrays, *values)]
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    arrays, values, ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint = inputs
+    job = _job(ctx.text)
+    changed = {"u", job.info.previous} if not job.is_system else set(job.made_fields(ctx.steps))
+    ctx.count = len(arrays)
+    saved = [None if name in changed and name not in job.needed else array for name, array in zip(job.names, arrays)]
+    ctx.save_for_backward(*saved, *values)
+
+
+def _backward(ctx: Any, bars: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    job = _job(ctx.text)
+    places = {name: i for i, name in enumerate(job.made_fields(ctx.steps))}
+    arrays, values = ctx.saved_tensors[:ctx.count], list(ctx.saved_tensors[ctx.count:])
+    # Of an array whose values nothing reads, the bar tells the shape.
+    arrays = [bars[places.get(name, 0)] if array is None else array for name, array in zip(job.names, arrays)]
+    found = torch.ops.spider_gen.run_vjp(arrays, values, list(bars), ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint)
+    return found[:ctx.count], found[ctx.count:], [None] * len(ctx.scalars), None, None, None
+
+
+def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    arrays, values, bars, ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint = inputs
+    ctx.counts = len(arrays), len(values)
+
+
+def _backward_twice(ctx: Any, grads: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+    """The product of derivatives is linear in the bars; its transpose is the sweep of the gradients, without constant faces."""
+    job = _job(ctx.text)
+    if job.needed:
+        raise NotImplementedError(f"{job.made.name} has no second derivative here: its first one depends on {', '.join(job.needed)}")
+    count = ctx.counts[0]
+    rest = ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint
+    there = torch.ops.spider_gen.run(list(grads[:count]), list(grads[count:]), *rest)
+    still = torch.ops.spider_gen.run([torch.zeros_like(one) for one in grads[:count]],
+                                     [torch.zeros_like(one) for one in grads[count:]], *rest)
+    bars = [a - b for a, b in zip(there, still)]
+    return [None] * count, [None] * ctx.counts[1], bars, [None] * len(ctx.scalars), None, None, None
+
+
+def _batched(operator: Any, lists: int, info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+    """torch.vmap: stencils take batches; systems are swept one by one."""
+    tensors, rest = arguments[:lists], arguments[lists:]
+    front = [[one.expand(info.batch_size, *one.shape) if dim is None else one.movedim(dim, 0) for one, dim in zip(own, dims)]
+             for own, dims in zip(tensors, in_dims)]
+    if not _job(rest[1]).is_system:
+        found = operator(*front, *rest)
+    else:
+        images = [operator(*[[one[i] for one in own] for own in front], *rest) for i in range(info.batch_size)]
+        found = [torch.stack(own) for own in zip(*images)]
+    return found, [0] * len(found)
+
+
+def _define() -> None:
+    run = torch.library.custom_op("spider_gen::run", _run, mutates_args=(),
+                                  schema=f"(Tensor[] arrays, Tensor[] values, {_ARGUMENTS}")
+    vjp = torch.library.custom_op("spider_gen::run_vjp", _vjp, mutates_args=(),
+                                  schema=f"(Tensor[] arrays, Tensor[] values, Tensor[] bars, {_ARGUMENTS}")
+    run.register_fake(_run_fake)
+    vjp.register_fake(_vjp_fake)
+    run.register_autograd(_backward, setup_context=_save)
+    vjp.register_autograd(_backward_twice, setup_context=_save_twice)
+    if hasattr(run, "register_vmap"):  # from PyTorch 2.5
+        run.register_vmap(functools.partial(_batched, torch.ops.spider_gen.run, 2))
+        vjp.register_vmap(functools.partial(_batched, torch.ops.spider_gen.run_vjp, 3))
+
+
+_define()

@@ -104,7 +104,7 @@ def _numbers(scalars: Mapping[str, Any]) -> list[float]:
     for name, value in scalars.items():
         if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
             raise TypeError(f"{name} requires a gradient, and a scalar has none: pass {name}.item(), or make it a field of the spec")
-    return [float(value) for value in scalars.values()]
+    return [*[float(value) for value in scalars.values()], 0.0]  # an empty list would be one of tensors, which have gradients
 
 
 def _text(key: str, names: Sequence[str], scalars: Sequence[str], inject: Sequence[str] = (), record: Sequence[str] = ()) -> str:
@@ -284,6 +284,8 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     job = _job(ctx.text)
     changed = {"u", job.info.previous} if not job.is_system else set(job.made_fields(ctx.steps))
     ctx.count = len(arrays)
+    if ctx.steps != _ONE_SWEEP and changed & set(job.needed):
+        changed = set()  # steps are computed again
     saved = [None if name in changed and name not in job.needed else array for name, array in zip(job.names, arrays)]
     ctx.save_for_backward(*saved, *values)
 
@@ -295,7 +297,7 @@ def _backward(ctx: Any, bars: Sequence[torch.Tensor]) -> tuple[Any, ...]:
     # Of an array whose values nothing reads, the bar tells the shape.
     arrays = [bars[places.get(name, 0)] if array is None else array for name, array in zip(job.names, arrays)]
     found = torch.ops.spider_gen.run_vjp(arrays, values, list(bars), ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint)
-    return found[:ctx.count], found[ctx.count:], [None] * len(ctx.scalars), None, None, None
+    return found[:ctx.count], found[ctx.count:], None, None, None, None
 
 
 def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -314,7 +316,7 @@ def _backward_twice(ctx: Any, grads: Sequence[torch.Tensor]) -> tuple[Any, ...]:
     still = torch.ops.spider_gen.run([torch.zeros_like(one) for one in grads[:count]],
                                      [torch.zeros_like(one) for one in grads[count:]], *rest)
     bars = [a - b for a, b in zip(there, still)]
-    return [None] * count, [None] * ctx.counts[1], bars, [None] * len(ctx.scalars), None, None, None
+    return [None] * count, [None] * ctx.counts[1], bars, None, None, None, None
 
 
 def _batched(operator: Any, lists: int, info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:

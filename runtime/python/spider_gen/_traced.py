@@ -8,7 +8,7 @@ from typing import Any, Callable, Mapping, Sequence
 def _operators(made: Any, tensors: Sequence[Any], asked: bool) -> Any:
     """The module of operators, where one of the tensors needs them; None where the kernel is called as for other arrays.
     `asked`: is something asked for that operators do not do?"""
-    if asked or not any([type(one).__module__.startswith("torch") for one in tensors]):
+    if asked or not any([hasattr(one, "requires_grad") and type(one).__module__.startswith("torch") for one in tensors]):
         return None
     import torch
 

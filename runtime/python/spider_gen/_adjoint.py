@@ -93,7 +93,7 @@ def iterate_vjp(made: Stencil | System, inputs: Fields, bars: Fields, steps: int
 
     NotImplementedError: faces that are `halo`. Else as sweep_vjp."""
     steps = spider._int64("steps", steps)
-    every = max(1, math.isqrt(steps)) if checkpoint is None else spider._int64("checkpoint", checkpoint)
+    every = max(1, math.isqrt(max(steps, 0))) if checkpoint is None else spider._int64("checkpoint", checkpoint)
     if steps < 0 or every < 1:
         raise ValueError(f"{steps} steps and a checkpoint every {every}: steps are 0 or more, and checkpoints 1 or more apart")
     problem = _Problem.of(made, inputs)

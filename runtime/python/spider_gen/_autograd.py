@@ -63,8 +63,8 @@ def is_plain(torch: Any, tensor: Any) -> bool:
 
 def _refuse_tensor(torch: Any, tensor: Any, what: str) -> None:
     if is_transformed(torch, tensor):
-        raise TypeError(f"{what} is transformed by torch.func (vmap, grad, jvp), and a kernel takes plain tensors: call the "
-                        f"stencil outside of the transformed function")
+        raise TypeError(f"{what} is transformed by torch.func, and this call takes plain tensors: of torch.func a sweep without "
+                        f"`out`, `stream` and `in_place` takes vmap; for gradients call torch.autograd.grad, or backward()")
     if torch._C._get_tracing_state() is not None:
         raise TypeError(f"{what} is traced by torch.jit.trace, which would record the result as a constant: call the stencil "
                         f"outside of the traced function")
@@ -73,7 +73,7 @@ def _refuse_tensor(torch: Any, tensor: Any, what: str) -> None:
                         f"torch.Tensor")
     if tensor.requires_grad and torch.is_grad_enabled():
         raise TypeError(f"{what} requires a gradient, and a kernel gives none: detach it: {what}.detach(), or call under "
-                        f"torch.no_grad()")
+                        f"torch.no_grad(). Calls without `out`, `stream`, `in_place` and `progress` give one, of PyTorch 2.4 or newer")
     if has_tangent(tensor):
         raise TypeError(f"{what} has a tangent (forward mode), and a kernel gives none: pass the primal of "
                         f"torch.autograd.forward_ad.unpack_dual({what})")

@@ -28,8 +28,21 @@ def wants(tensors: Sequence[Any]) -> bool:
 
 
 def _needs_operator(tensor: torch.Tensor) -> bool:
-    requires = tensor.requires_grad and torch.is_grad_enabled() and not _autograd.has_tangent(tensor)
-    return requires or _autograd.is_transformed(torch, tensor) or isinstance(tensor, torch._subclasses.FakeTensor)
+    if _autograd.is_transformed(torch, tensor):
+        return not _is_differentiated(tensor)
+    if tensor.requires_grad and torch.is_grad_enabled():
+        return not _autograd.has_tangent(tensor)
+    return isinstance(tensor, torch._subclasses.FakeTensor)
+
+
+def _is_differentiated(tensor: torch.Tensor) -> bool:
+    """By torch.func.grad or jvp, which operators of torch.library do not take. They are refused."""
+    functorch = torch._C._functorch
+    while functorch.is_functorch_wrapped_tensor(tensor):
+        if functorch.is_gradtrackingtensor(tensor):
+            return True
+        tensor = functorch.get_unwrapped(tensor)
+    return False
 
 
 @torch.compiler.assume_constant_result
@@ -103,7 +116,8 @@ def _sorted(u: torch.Tensor, axes: Any, given: Mapping[str, Any]) -> tuple[list[
 def _numbers(scalars: Mapping[str, Any]) -> list[float]:
     for name, value in scalars.items():
         if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
-            raise TypeError(f"{name} requires a gradient, and a scalar has none: pass {name}.item(), or make it a field of the spec")
+            raise TypeError(f"{name} requires a gradient, and a kernel gives none: detach it: {name}.detach(). Fields have gradients, "
+                            f"scalars have none")
     return [*[float(value) for value in scalars.values()], 0.0]  # an empty list would be one of tensors, which have gradients
 
 

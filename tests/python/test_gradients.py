@@ -8,7 +8,6 @@ import unittest
 import numpy as np
 
 import spider_gen
-from spider_gen import _adjoint
 
 try:
     import torch
@@ -59,22 +58,22 @@ class Core(unittest.TestCase):
         for faces in FACES:
             one, state = host(LINEAR, boundary=faces), state_of(LINEAR)
             bars = state_of(LINEAR, 2)
-            self.along(lambda s: {"u": one(s["u"])}, state, bars, _adjoint.sweep_vjp(one, state, bars))
-            self.along(lambda s: {"u": one.iterate(s["u"], 5)}, state, bars, _adjoint.iterate_vjp(one, state, bars, 5)[0])
+            self.along(lambda s: {"u": one(s["u"])}, state, bars, spider_gen.sweep_vjp(one, state, bars))
+            self.along(lambda s: {"u": one.iterate(s["u"], 5)}, state, bars, spider_gen.iterate_vjp(one, state, bars, 5)[0])
             stack, bar = (np.random.default_rng(i).random((3, *SHAPE)) for i in range(2))
-            found = _adjoint.sweep_vjp(one, {"u": stack}, {"u": bar})["u"]
+            found = spider_gen.sweep_vjp(one, {"u": stack}, {"u": bar})["u"]
             for i in range(3):
-                np.testing.assert_array_equal(found[i], _adjoint.sweep_vjp(one, {"u": stack[i]}, {"u": bar[i]})["u"])
+                np.testing.assert_array_equal(found[i], spider_gen.sweep_vjp(one, {"u": stack[i]}, {"u": bar[i]})["u"])
 
     def test_halo_cells_have_none(self):
         one = host(LINEAR, boundary="halo")
         whole, bar = np.random.default_rng(3).random((12, 14)), np.random.default_rng(4).random(SHAPE)
         inner, moved = np.s_[3:8, 3:10], whole.copy()
         moved[inner] += 1
-        found = _adjoint.sweep_vjp(one, {"u": whole[inner]}, {"u": bar})["u"]
+        found = spider_gen.sweep_vjp(one, {"u": whole[inner]}, {"u": bar})["u"]
         self.assertAlmostEqual(float(((one(moved[inner]) - one(whole[inner])) * bar).sum()), float(found.sum()))
         with self.assertRaisesRegex(NotImplementedError, "take no halo faces"):
-            _adjoint.iterate_vjp(one, {"u": whole[inner]}, {"u": bar}, 2)
+            spider_gen.iterate_vjp(one, {"u": whole[inner]}, {"u": bar}, 2)
 
     def test_updates(self):
         wave, state = host(UPDATE), state_of(UPDATE)
@@ -83,13 +82,13 @@ class Core(unittest.TestCase):
         def steps(s):
             return dict(zip(("u", "u_old"), wave.iterate(s["u"], 7, u_old=s["u_old"], k=s["k"], a=0.1)))
 
-        first, _ = _adjoint.iterate_vjp(wave, {**state, "a": 0.1}, bars, 7)
+        first, _ = spider_gen.iterate_vjp(wave, {**state, "a": 0.1}, bars, 7)
         self.along(steps, state, bars, first)
         for every in (1, 3, 7, 100):
-            again, _ = _adjoint.iterate_vjp(wave, {**state, "a": 0.1}, bars, 7, checkpoint=every)
+            again, _ = spider_gen.iterate_vjp(wave, {**state, "a": 0.1}, bars, 7, checkpoint=every)
             for name, bar in again.items():
                 np.testing.assert_array_equal(bar, first[name])
-        sweep = _adjoint.sweep_vjp(wave, {**state, "a": 0.1}, {"u": bars["u"]})
+        sweep = spider_gen.sweep_vjp(wave, {**state, "a": 0.1}, {"u": bars["u"]})
         self.along(lambda s: {"u": wave(s["u"], u_old=s["u_old"], k=s["k"], a=0.1)}, state, {"u": bars["u"]}, sweep)
 
     def test_systems_with_sources_and_receivers(self):
@@ -104,7 +103,7 @@ class Core(unittest.TestCase):
             return {**fields, "rows": records["p"]}
 
         def vjp(every):
-            found, injected = _adjoint.iterate_vjp(waves, {**state, "dt": 0.2}, bars, 8, every, {"p": (CELLS, values)},
+            found, injected = spider_gen.iterate_vjp(waves, {**state, "dt": 0.2}, bars, 8, every, {"p": (CELLS, values)},
                                                    {"p": (waves.points(SHAPE, RECEIVERS), rows)})
             return {**found, "values": injected["p"]}
 
@@ -114,12 +113,12 @@ class Core(unittest.TestCase):
         for every in (1, 3, 8):
             for name, bar in vjp(every).items():
                 np.testing.assert_array_equal(bar, first[name])
-        found = _adjoint.sweep_vjp(waves, {**state, "dt": 0.2}, bars)
+        found = spider_gen.sweep_vjp(waves, {**state, "dt": 0.2}, bars)
         self.along(lambda s: waves(s, dt=0.2), state, bars, found)
 
     def test_no_steps(self):
         waves, state = host(SYSTEM), state_of(SYSTEM)
-        found, _ = _adjoint.iterate_vjp(waves, {**state, "dt": 0.2}, {"p": state["p"]}, 0)
+        found, _ = spider_gen.iterate_vjp(waves, {**state, "dt": 0.2}, {"p": state["p"]}, 0)
         np.testing.assert_array_equal(found["p"], state["p"])
         self.assertFalse(found["k"].any())
 
@@ -128,43 +127,43 @@ class Core(unittest.TestCase):
             one = host(LINEAR, storage=storage, boundary="nearest")
             kind = {"f16": np.float16, "f32": np.float32}[storage]
             u, v = (state_of(LINEAR, i)["u"].astype(kind) for i in range(2))
-            found = _adjoint.sweep_vjp(one, {"u": u}, {"u": v})["u"]
+            found = spider_gen.sweep_vjp(one, {"u": u}, {"u": v})["u"]
             self.assertEqual(found.dtype, kind)
             there, here = ((a.astype(float) * b).sum() for a, b in ((one(u), v), (u, found)))
             self.assertLess(abs(there - here), bound * abs(there))
 
     def test_what_is_made(self):
         one = spider_gen.stencil({**LINEAR, "boundary": "nearest", "parameters": {"c": 1}, "update": "c*sum"}, backend="host", c=2)
-        adjoint = _adjoint.adjoint_of(one)
-        self.assertIs(_adjoint.adjoint_of(one), adjoint)
+        adjoint = spider_gen.adjoint_of(one)
+        self.assertIs(spider_gen.adjoint_of(one), adjoint)
         again = pickle.loads(pickle.dumps(adjoint))
         bar = state_of(LINEAR)["u"]
         for made in (adjoint, again):
-            np.testing.assert_allclose(made({"u_bar": bar})["u_bar"].sum(), 2 * _adjoint.sweep_vjp(
+            np.testing.assert_allclose(made({"u_bar": bar})["u_bar"].sum(), 2 * spider_gen.sweep_vjp(
                 host(LINEAR, boundary="nearest"), {"u": bar}, {"u": bar})["u"].sum())
 
     def test_refusals(self):
         waves, state = host(SYSTEM), state_of(SYSTEM)
         inputs = {**state, "dt": 0.2}
         for kind, words, call in (
-                (spider_gen.SpecError, "adjoint", lambda: _adjoint.adjoint_of(host(LINEAR, storage="u8"))),
-                (TypeError, "bars name k", lambda: _adjoint.sweep_vjp(waves, inputs, {"k": state["k"]})),
-                (TypeError, "the inputs of waves are p, u, v, k, d, dt, not", lambda: _adjoint.sweep_vjp(waves, state, {})),
-                (ValueError, "the bar of p has the shape", lambda: _adjoint.sweep_vjp(waves, inputs, {"p": state["p"][1:]})),
-                (TypeError, "takes f64", lambda: _adjoint.sweep_vjp(waves, inputs, {"p": state["p"].astype(np.float32)})),
-                (ValueError, "-1 steps", lambda: _adjoint.iterate_vjp(waves, inputs, {}, -1)),
-                (ValueError, "checkpoint every 0", lambda: _adjoint.iterate_vjp(waves, inputs, {}, 2, 0)),
+                (spider_gen.SpecError, "adjoint", lambda: spider_gen.adjoint_of(host(LINEAR, storage="u8"))),
+                (TypeError, "bars name k", lambda: spider_gen.sweep_vjp(waves, inputs, {"k": state["k"]})),
+                (TypeError, "the inputs of waves are p, u, v, k, d, dt, not", lambda: spider_gen.sweep_vjp(waves, state, {})),
+                (ValueError, "the bar of p has the shape", lambda: spider_gen.sweep_vjp(waves, inputs, {"p": state["p"][1:]})),
+                (TypeError, "takes f64", lambda: spider_gen.sweep_vjp(waves, inputs, {"p": state["p"].astype(np.float32)})),
+                (ValueError, "-1 steps", lambda: spider_gen.iterate_vjp(waves, inputs, {}, -1)),
+                (ValueError, "checkpoint every 0", lambda: spider_gen.iterate_vjp(waves, inputs, {}, 2, 0)),
                 (ValueError, "inject names k, which no stage writes",
-                 lambda: _adjoint.iterate_vjp(waves, inputs, {}, 2, None, {"k": (CELLS, np.zeros((2, 2)))})),
+                 lambda: spider_gen.iterate_vjp(waves, inputs, {}, 2, None, {"k": (CELLS, np.zeros((2, 2)))})),
                 (ValueError, "record of p has the shape",
-                 lambda: _adjoint.iterate_vjp(waves, inputs, {}, 2, None, None, {"p": (CELLS, np.zeros((3, 2)))}))):
+                 lambda: spider_gen.iterate_vjp(waves, inputs, {}, 2, None, None, {"p": (CELLS, np.zeros((3, 2)))}))):
             with self.subTest(words), self.assertRaisesRegex(kind, words):
                 call()
 
     def test_nothing_imports_torch(self):
-        code = ("import sys, numpy, spider_gen; from spider_gen import _adjoint; "
+        code = ("import sys, numpy, spider_gen; "
                 f"s = spider_gen.stencil({LINEAR | {'boundary': 'nearest'}!r}, backend='host'); u = numpy.ones((5, 7)); s(u); "
-                "_adjoint.sweep_vjp(s, {'u': u}, {'u': u}); assert 'torch' not in sys.modules")
+                "spider_gen.sweep_vjp(s, {'u': u}, {'u': u}); assert 'torch' not in sys.modules")
         subprocess.run([sys.executable, "-B", "-c", code], check=True)
 
 

@@ -125,8 +125,9 @@ class SystemCalls:
         """
         asked = stream is not None or progress is not False or in_place or reductions or until is not None
         fields = list(state.values()) if isinstance(state, Mapping) else []
-        injected = [pair[1] for pair in inject.values() if isinstance(pair, (tuple, list))] if isinstance(inject, Mapping) else []
-        torch = _operators(self, [*fields, *injected], asked)
+        pairs = list(inject.values()) if isinstance(inject, Mapping) else []
+        values = [pair[1] for pair in pairs if isinstance(pair, (tuple, list)) and len(pair) == 2]
+        torch = _operators(self, [*fields, *values], asked)
         if torch is not None:
             return torch.iterate_system(self, state, steps, checkpoint, inject, record, scalars)
         return self._iterate(state, steps, stream, progress, inject, record, in_place, reductions, until, check_every, **scalars)

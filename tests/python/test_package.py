@@ -817,7 +817,7 @@ class Page(unittest.TestCase):
     def test_its_programs(self):
         wanted = {"python heat": r"^1000\.\d of 1000 after 20 steps$", "python mapping": "^True$", "python weights": r"^True 0\.\d\d 0\.\d\d$",
                   "python images": r"^\(64, 48, 60\) uint8\n\(48, 60, 3\)\nfloat32 True$", "python missing": "^True$",
-                  "python dilation": r"^9\.0$",
+                  "python dilation": r"^9\.0$", "python adjoint": r"^\(100, 120\) \(100, 120\)$",
                   "python edges": r"^\d+ cells lie on its edge, up to \d\.\d\d$", "python wave": r"^\d\.\d\d$", "python points": "^4[0-9] steps to a distance of 15$",
                   "python elastic": r"^(19|20)[0-9] ms to a distance of 500 m$"}
         for name, words in wanted.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 from typing import Any, Iterator, Mapping, Sequence
@@ -218,14 +219,17 @@ class _Problem:
         self.back(own, self.state)
         return self.finished(own)
 
-    def back(self, bars: dict[str, Any], state: Fields) -> None:
-        """One adjoint sweep of the bars, which it replaces. `state` is that before the sweep."""
+    def back(self, bars: dict[str, Any], state: Fields, steps: int = 1) -> None:
+        """One adjoint sweep of the bars, which it replaces, or several where states do not matter. `state` is that before the
+        sweep."""
         if 0 in self.shape:
             return
         if isinstance(self.adjoint, Stencil):
             bars["u"] = self.adjoint._call(bars["u"])
             return
-        found = self.adjoint._call(self._fields(bars, state), in_place=True, **self._scalars())
+        fields = self._fields(bars, state)
+        found = (self.adjoint._call(fields, in_place=True, **self._scalars()) if steps == 1 else
+                 self.adjoint._iterate(fields, steps, in_place=True, **self._scalars()))
         bars.update({name: found[name + "_bar"] for name in self.names.arrays if name + "_bar" in found})
 
     def _fields(self, bars: Fields, state: Fields) -> dict[str, Any]:
@@ -246,12 +250,12 @@ class _Problem:
                     bars[name] = _summed(bars[name], missing, storage).reshape(self.state[name].shape)
         return bars
 
-    def step(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The state one step later."""
+    def advanced(self, state: dict[str, Any], steps: int, inject: Fields) -> dict[str, Any]:
+        """The state so many steps later."""
         if isinstance(self.made, System):
-            return {**state, **self.made._call(state, **self.scalars)}
+            return {**state, **self.made._iterate(state, steps, inject=inject, **self.scalars)}
         others = {name: array for name, array in state.items() if name != "u"}
-        new = self.made._iterate(state["u"], 1, **others, **self.scalars)
+        new = self.made._iterate(state["u"], steps, **others, **self.scalars)
         if self.info.previous:
             return {**state, "u": new[0], self.info.previous: new[1]}
         return {**state, "u": new}
@@ -288,6 +292,9 @@ class _Steps:
         if isinstance(problem.adjoint, Stencil):  # steps of a sweep are counted as forward
             bars["u"] = problem.adjoint._iterate(bars["u"], self.steps)
             return bars
+        if not self.inject and not self.record and not self._reads_states() and 0 not in problem.shape:
+            problem.back(bars, problem.state, self.steps)
+            return problem.finished(bars)
         adds = {name: self._points(name, "inject", asked) for name, asked in self.inject.items()}
         reads = {name: self._points(name, "record", asked) for name, asked in self.record.items()}
         rows = {name: _rows(bars[name], self.steps, len(points), problem.names.arrays[name])
@@ -300,6 +307,16 @@ class _Steps:
             problem.back(bars, state)
         self.injected.update(rows)
         return problem.finished(bars)
+
+    def _reads_states(self) -> bool:
+        return any(name in self.problem.names.needed for name in self.problem.names.changed)
+
+    @functools.cached_property
+    def sources(self) -> dict[str, Points]:
+        """Of the forward sweeps."""
+        made, shape = self.problem.made, self.problem.shape
+        return {name: points if isinstance(points, Points) else Points(made, shape, points)
+                for name, (points, _) in self.inject.items()}
 
     def _points(self, name: str, what: str, asked: Any) -> tuple[Points, Any]:
         problem = self.problem
@@ -319,20 +336,18 @@ class _Steps:
     def _backwards(self, adds: Mapping[str, tuple[Points, Any]]) -> Iterator[tuple[int, Fields]]:
         """The steps from the last one, each with the state before it."""
         problem, state = self.problem, dict(self.problem.state)
-        if not any(name in problem.names.needed for name in problem.names.changed):
+        if not self._reads_states():
             yield from ((step, state) for step in reversed(range(self.steps)))
             return
         starts = list(range(0, self.steps, self.every))
-        kept = []
-        for start, end in zip(starts, [*starts[1:], 0]):  # the last piece is computed below
-            kept.append(state)
-            for step in range(start, end):
-                state = self._forward(state, step, adds)
+        kept = [state]
+        for start in starts[1:]:
+            kept.append(self._advanced(kept[-1], start - self.every, start, adds))
         for start in reversed(starts):
             state = kept.pop()
             between = [self._needed(state)]
-            for step in range(start, min(start + self.every, self.steps) - 1):
-                state = self._forward(state, step, adds)
+            for step in range(start + 1, min(start + self.every, self.steps)):
+                state = self._advanced(state, step - 1, step, adds)
                 between.append(self._needed(state))
             for step in reversed(range(start, start + len(between))):
                 yield step, between.pop()
@@ -341,11 +356,10 @@ class _Steps:
         """What the adjoint reads, so that no more is in memory."""
         return {name: state[name] for name in self.problem.names.needed}
 
-    def _forward(self, state: dict[str, Any], step: int, adds: Mapping[str, tuple[Points, Any]]) -> dict[str, Any]:
-        state = self.problem.step(state)
-        for name, (points, values) in adds.items():
-            points.add(state[name], values[step])
-        return state
+    def _advanced(self, state: dict[str, Any], start: int, end: int, adds: Mapping[str, tuple[Points, Any]]) -> dict[str, Any]:
+        """The state after the steps from `start` to `end`."""
+        inject = {name: (self.sources[name], values[start:end]) for name, (_, values) in adds.items()}
+        return self.problem.advanced(state, end - start, inject)
 
 
 def _rows(like: Any, steps: int, count: int, storage: str) -> Any:

@@ -88,7 +88,8 @@ def iterate_system(made: Any, state: Mapping[str, Any], steps: int, checkpoint: 
                    record: Mapping[str, Any] | None, scalars: Mapping[str, Any]) -> Any:
     """Time steps of a system."""
     inject, asked = inject or {}, record or {}
-    values = [values for _, values in inject.values()]
+    device = next(iter(state.values())).device
+    values = [torch.as_tensor(values, device=device) for _, values in inject.values()]
     sources = [f"{name}={_key_of(made, state[name], points)}" for name, (points, _) in inject.items()]
     lines = [f"{name}={_key_of(made, state[name], points)}" for name, points in asked.items()]
     text = _text(made._key, list(state), list(scalars), sources, lines)

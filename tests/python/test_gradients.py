@@ -17,10 +17,11 @@ try:
 except ImportError:
     torch = None
 
-TAPS = {"shape": "taps", "coefficients": [{"at": [0, 0], "weight": 0.5}, {"at": [0, 1], "weight": 0.2}, {"at": [-2, 0], "weight": 0.1}]}
+TAPS = {"shape": "taps", "coefficients": [{"at": [0, 0], "weight": 0.5}, {"at": [0, 1], "weight": 0.2},
+                                          {"at": [-2, 0], "weight": 0.1}]}
 LINEAR = {"stencil": "linear", "dimensions": 2, "storage": "f64", **TAPS}
-UPDATE = {"stencil": "wave", "dimensions": 2, "storage": "f64", "sums": {"lap": {"shape": "laplacian"}}, "boundary": {"constant": 0},
-          "previous": "u_old", "fields": ["k"], "scalars": ["a"], "update": "2*u - u_old + a*k*lap + 0.01*u*u"}
+UPDATE = {"stencil": "wave", "dimensions": 2, "storage": "f64", "sums": {"lap": {"shape": "laplacian"}},
+          "boundary": {"constant": 0}, "previous": "u_old", "fields": ["k"], "scalars": ["a"], "update": "2*u - u_old + a*k*lap + 0.01*u*u"}
 DIFFERENCES = {f"d{axis}{sign}": {"shape": "derivative", "order": {axis: 1}, "at": {axis: half}}
                for axis in "xy" for sign, half in (("p", "1/2"), ("m", "-1/2"))}
 SYSTEM = {"stencil": "waves", "dimensions": 2, "storage": "f64", "scalars": ["dt"], "operators": DIFFERENCES,
@@ -38,7 +39,8 @@ def host(spec, **changes):
 def state_of(spec, seed=1):
     """Arrays by name."""
     rng = np.random.default_rng(seed)
-    names = spec["fields"] if "stages" in spec else ["u", *([spec["previous"]] if "previous" in spec else []), *spec.get("fields", [])]
+    previous = [spec["previous"]] if "previous" in spec else []
+    names = spec["fields"] if "stages" in spec else ["u", *previous, *spec.get("fields", [])]
     return {name: rng.uniform(0.5, 1, SHAPE[1:] if name == "d" else SHAPE) for name in names}
 
 

@@ -57,8 +57,8 @@ def refuse_halo(name: str, tensors: Sequence[Any]) -> None:
     """TypeError where a gradient would be lost."""
     for tensor in tensors:
         if isinstance(tensor, torch.Tensor) and tensor.requires_grad and torch.is_grad_enabled():
-            raise TypeError(f"an array requires a gradient, and {name} gives none: it has `halo` faces, where cells around the array "
-                            f"are read, or takes several steps of an update in a sweep. Detach the array, or give the spec other "
+            raise TypeError(f"an array requires a gradient, and {name} gives none: it has `halo` faces, where cells around the "
+                            f"array are read, or takes several steps of an update in a sweep. Detach the array, or give the spec other "
                             f"faces, and no 'steps'")
 
 
@@ -117,8 +117,8 @@ def _sorted(u: torch.Tensor, axes: Any, given: Mapping[str, Any]) -> tuple[list[
 def _numbers(scalars: Mapping[str, Any]) -> list[float]:
     for name, value in scalars.items():
         if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
-            raise TypeError(f"{name} requires a gradient, and a kernel gives none: detach it: {name}.detach(). Fields have gradients, "
-                            f"scalars have none")
+            raise TypeError(f"{name} requires a gradient, and a kernel gives none: detach it: {name}.detach(). Fields have "
+                            f"gradients, scalars have none")
     return [*[float(value) for value in scalars.values()], 0.0]  # an empty list would be one of tensors, which have gradients
 
 
@@ -194,8 +194,8 @@ class _Job:
         own = [] if self.is_system else ["u", *([info.previous] if info.previous else [])]
         arrays = [*own, *(name for name, _ in info.fields)]
         if set(arrays) != set(self.names) or set(info.scalars) != set(self.scalars):
-            raise TypeError(f"{info.name} takes the arrays {', '.join(arrays)} and the scalars {', '.join(info.scalars) or '(none)'}, "
-                            f"not {', '.join(self.names)} and {', '.join(self.scalars) or '(none)'}")
+            raise TypeError(f"{info.name} takes the arrays {', '.join(arrays)} and the scalars "
+                            f"{', '.join(info.scalars) or '(none)'}, not {', '.join(self.names)} and {', '.join(self.scalars) or '(none)'}")
 
     def made_fields(self, steps: int) -> list[str]:
         """What a call returns before the records."""
@@ -324,7 +324,8 @@ def _backward_twice(ctx: Any, grads: Sequence[torch.Tensor]) -> tuple[Any, ...]:
     """The product of derivatives is linear in the bars; its transpose is the sweep of the gradients, without constant faces."""
     job = _job(ctx.text)
     if job.needed:
-        raise NotImplementedError(f"{job.made.name} has no second derivative here: its first one depends on {', '.join(job.needed)}")
+        raise NotImplementedError(f"{job.made.name} has no second derivative here: its first one depends on "
+                                  f"{', '.join(job.needed)}")
     count = ctx.counts[0]
     rest = ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint
     there = torch.ops.spider_gen.run(list(grads[:count]), list(grads[count:]), *rest)

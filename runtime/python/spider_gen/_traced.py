@@ -48,8 +48,10 @@ class StencilCalls:
         Inputs may have any strides: negative, 0 as numpy.broadcast_to gives them, or x not contiguous; the package copies them
         where the kernel does not take them. It never copies `out`. The result of an empty array is empty.
 
-        TypeError: no array, another type of elements, axes of an array that cannot be permuted, `u` and `out` in different places, an array that requires a gradient or
-        is traced. ValueError: another number of dimensions or shape, overlap, an `out` that is read-only or whose rows are not
+        Tensors of PyTorch 2.4 or newer that require a gradient get one, but with `out` and `stream`, and with scalars that do.
+
+        TypeError: no array, another type of elements, axes of an array that cannot be permuted, `u` and `out` in different
+        places, an array that requires a gradient where there is none, or is traced. ValueError: another number of dimensions or shape, overlap, an `out` that is read-only or whose rows are not
         contiguous, forward and apart.
         """
         torch = _operators(self, [u, *given.values()], out is not None or stream is not None)
@@ -69,6 +71,9 @@ class StencilCalls:
 
         Of a spec with `previous` both the last step and the one before it, to go on from: u, u_old = wave.iterate(u, 100,
         u_old=u_old, c2dt2=c2dt2). Arrays, batches and `axes` are taken, and refused, as in a call.
+
+        `checkpoint` is for gradients: every so many states are in memory in the backward pass, and those between are computed
+        again; by default as many as the square root of the steps.
         """
         asked = out is not None or stream is not None or progress is not False
         torch = _operators(self, [u, *given.values()], asked)
@@ -96,8 +101,8 @@ class SystemCalls:
         exact ones, rounded once. It waits for them.
 
         Arrays are taken, and refused, as those of a stencil. TypeError: a field or a scalar that is missing or unknown, no
-        array, another type of elements, arrays in different places, an array that requires a gradient or is traced.
-        ValueError: another shape; and with `in_place` overlap, and an array that is read-only or whose rows are not contiguous,
+        array, another type of elements, arrays in different places, an array that requires a gradient where there is none
+        (of PyTorch 2.4 or newer with `stream`, `in_place`, `reductions`, and of scalars), or is traced. ValueError: another shape; and with `in_place` overlap, and an array that is read-only or whose rows are not contiguous,
         forward and apart.
         """
         fields = list(state.values()) if isinstance(state, Mapping) else []
@@ -109,7 +114,8 @@ class SystemCalls:
     def iterate(self, state: Mapping[str, Any], steps: int, stream: Any = None,
                 progress: bool | Callable[[int, int], None] = False, inject: Mapping[str, Any] | None = None,
                 record: Mapping[str, Any] | None = None, in_place: bool = False, reductions: bool = False,
-                until: tuple[str, float] | None = None, check_every: int = 10, checkpoint: int | None = None, **scalars: Any) -> Any:
+                until: tuple[str, float] | None = None, check_every: int = 10, checkpoint: int | None = None,
+                **scalars: Any) -> Any:
         """`steps` sweeps, each of what the one before made. Returns the fields that are written, as a call does.
 
         `inject` adds to cells after each step: {"vx": (points, values)}, with values of steps x points; of one point one value
@@ -122,6 +128,9 @@ class SystemCalls:
 
         Cells beyond `halo` faces stay what they are around `state`. `progress` is True for a bar on standard error with the time
         left, or a function of the steps done and all steps.
+
+        `checkpoint` is for gradients: every so many states are in memory in the backward pass, and those between are computed
+        again; by default as many as the square root of the steps.
         """
         asked = stream is not None or progress is not False or in_place or reductions or until is not None
         fields = list(state.values()) if isinstance(state, Mapping) else []

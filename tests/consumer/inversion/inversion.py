@@ -16,7 +16,7 @@ SPEED = 2000.0  # m/s, of the first guess
 
 
 class Survey:
-    """Shots along the left side, receivers along all others."""
+    """Shots along the left side and the lower one, in turn; receivers along all but the left."""
 
     def __init__(self, size, steps, shots, **keywords):
         self.waves, self.size, self.steps = spider_gen.stencil(SPEC, **keywords), size, steps
@@ -24,7 +24,9 @@ class Survey:
         line = range(near, far + 1)
         cells = [(y, far) for y in line] + [(near, x) for x in line] + [(far, x) for x in line]
         self.receivers = self.waves.points((size, size), cells)
-        self.sources = [self.waves.points((size, size), [(int(y), near)]) for y in np.linspace(near, far, shots)]
+        places = [int(place) for place in np.linspace(near, far, shots)]
+        self.sources = [self.waves.points((size, size), [(far + 2, place) if i % 2 else (place, near)])
+                        for i, place in enumerate(places)]
         t = FREQUENCY * (np.arange(steps) * DT - 1.2 / FREQUENCY)
         self.pulse = ((1 - 2 * (np.pi * t) ** 2) * np.exp(-((np.pi * t) ** 2))).astype(np.float32)[:, None]
         self.inside = np.zeros((size, size), bool)  # away from sources and receivers, where gradients are largest

@@ -1,7 +1,7 @@
 """Checks the package on a GPU, with arrays of CuPy and PyTorch: points in f32 and f64, arrays of any strides and of other
 libraries, and the time of a call. A difference, or a call of 40 us or more, is an error.
 
-    check_device.py [--only points|arrays|calls]"""
+    check_device.py [--only points|arrays|gradients|calls]"""
 
 import argparse
 import importlib
@@ -126,14 +126,36 @@ def check_libraries():
         found.append(name)
     leaf = torch.from_numpy(host).cuda().requires_grad_()
     for _ in range(2):
-        refuse(TypeError, "u requires a gradient", lambda: one(leaf))
+        refuse(TypeError, "u requires a gradient", lambda: one(leaf, out=torch.empty_like(leaf)))
         numpy.testing.assert_array_equal(one(leaf.detach()).cpu().numpy(), wanted)
     saved = leaf.detach().clone()
     for _ in range(2):
         total = (leaf * saved).sum()
         one(leaf.detach(), out=saved)
         refuse(RuntimeError, "modified by an inplace operation", total.backward)
-    print(f"arrays of {', '.join(found)} as CuPy's; gradients are refused")
+    print(f"arrays of {', '.join(found)} as CuPy's; gradients are refused where there are none")
+
+
+def check_gradients():
+    """Operators of PyTorch: gradients, without a graph break, and in a CUDA graph."""
+    taps = [{"at": [0, 0], "weight": 0.5}, {"at": [0, 1], "weight": 0.2}, {"at": [-2, 0], "weight": 0.1}]
+    one = spider_gen.stencil({"dimensions": 2, "storage": "f64", "shape": "taps", "coefficients": taps, "boundary": "nearest"})
+    leaf = torch.rand(5, 7, dtype=torch.float64, device="cuda", requires_grad=True)
+    for call in (one, lambda u: one.iterate(u, 3)):
+        assert torch.autograd.gradcheck(call, (leaf,)) and torch.autograd.gradgradcheck(call, (leaf,))
+        compiled = torch.compile(lambda u: (call(2 * u) ** 2).sum(), fullgraph=True)  # noqa: B023
+        wanted = torch.autograd.grad((call(2 * leaf) ** 2).sum(), leaf)[0]
+        torch.testing.assert_close(torch.autograd.grad(compiled(leaf), leaf)[0], wanted)
+    still = leaf.detach().clone()
+    operator, text = torch.ops.spider_gen.run, f"{one._key};u;;;"
+    operator([still], [], [0.0], text, -1, 0)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = operator([still], [], [0.0], text, -1, 0)[0]
+    still.mul_(3)
+    graph.replay()
+    torch.testing.assert_close(captured, one(still))
+    print("gradients of PyTorch, compiled and in a CUDA graph")
 
 
 def microseconds(call, count=2000):
@@ -174,7 +196,7 @@ def check_calls():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("points", "arrays", "calls"))
+    parser.add_argument("--only", choices=("points", "arrays", "gradients", "calls"))
     only = parser.parse_args().only
     if only in (None, "points"):
         for storage in ("f32", "f64"):
@@ -182,6 +204,8 @@ def main():
     if only in (None, "arrays"):
         check_strides()
         check_libraries()
+    if only in (None, "gradients"):
+        check_gradients()
     if only in (None, "calls"):
         check_calls()
 

@@ -188,8 +188,8 @@ class Tensors(unittest.TestCase):
         """The same results and gradients, without a graph break."""
         for backend in ("aot_eager", "inductor"):
             torch._dynamo.reset()
-            wanted = torch.autograd.grad(function(*inputs), inputs)
-            for a, b in zip(torch.autograd.grad(torch.compile(function, fullgraph=True, backend=backend)(*inputs), inputs), wanted):
+            compiled = torch.compile(function, fullgraph=True, backend=backend)
+            for a, b in zip(*(torch.autograd.grad(one(*inputs), inputs) for one in (compiled, function))):
                 torch.testing.assert_close(a, b)
 
     def test_stencils(self):
@@ -267,6 +267,7 @@ class Tensors(unittest.TestCase):
                 (TypeError, "p requires a gradient, and a kernel gives none", lambda: waves(state, dt=0.2, in_place=True)),
                 (TypeError, "p requires a gradient", lambda: waves.iterate(state, 3, dt=0.2, progress=lambda *_: None)),
                 (TypeError, "dt requires a gradient", lambda: waves(state, dt=scale)),
+                (TypeError, "k is a ndarray next to tensors", lambda: waves({**state, "k": state["k"].numpy()}, dt=0.2)),
                 (TypeError, "it has `halo` faces", lambda: host(LINEAR, boundary="halo")(whole[3:8, 3:10])),
                 (TypeError, "takes the arrays p, u, v, k, d", lambda: waves({"p": state["p"]}, dt=0.2)),
                 (TypeError, "requires a gradient, and linear gives none: .*adjoint",

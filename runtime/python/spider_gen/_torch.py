@@ -79,14 +79,22 @@ def iterate(made: Any, u: torch.Tensor, steps: int, axes: Any, checkpoint: int |
 
 def sweep_system(made: Any, state: Mapping[str, Any], scalars: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """One sweep of a system."""
+    _check_tensors(state)
     text = _text(made._key, list(state), list(scalars))
     found = torch.ops.spider_gen.run(list(state.values()), [], _numbers(scalars), text, _ONE_SWEEP, 0)
     return dict(zip(_changed(made._key), found))
 
 
+def _check_tensors(state: Mapping[str, Any]) -> None:
+    for name, array in state.items():
+        if not isinstance(array, torch.Tensor):
+            raise TypeError(f"{name} is a {type(array).__name__} next to tensors that an operator takes: pass a tensor")
+
+
 def iterate_system(made: Any, state: Mapping[str, Any], steps: int, checkpoint: int | None, inject: Mapping[str, Any] | None,
                    record: Mapping[str, Any] | None, scalars: Mapping[str, Any]) -> Any:
     """Time steps of a system."""
+    _check_tensors(state)
     inject, asked = inject or {}, record or {}
     device = next(iter(state.values())).device
     values = [torch.as_tensor(values, device=device) for _, values in inject.values()]
@@ -116,6 +124,8 @@ def _sorted(u: torch.Tensor, axes: Any, given: Mapping[str, Any]) -> tuple[list[
 
 def _numbers(scalars: Mapping[str, Any]) -> list[float]:
     for name, value in scalars.items():
+        if len(getattr(value, "shape", ())) > 0:
+            raise TypeError(f"{name} is a {type(value).__name__} next to tensors that an operator takes: pass a tensor")
         if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
             raise TypeError(f"{name} requires a gradient, and a kernel gives none: detach it: {name}.detach(). Fields have "
                             f"gradients, scalars have none")
@@ -149,10 +159,12 @@ def _held(key: str) -> Any:
     return _HELD[key]
 
 
-def _held_points(key: str) -> Any:
-    if key not in _HELD:
-        _HELD[key] = _points.MADE[key]
-    return _HELD[key]
+def _points_of(key: str) -> Any:
+    """They live as long as the caller's, or the job that has them, does."""
+    found = _points.MADE.get(key)
+    if found is None:
+        raise RuntimeError("the points of a compiled function are gone: keep what s.points() returned as long as the function")
+    return found
 
 
 @torch.compiler.assume_constant_result
@@ -228,7 +240,7 @@ def _job(text: str) -> _Job:
     key, names, scalars, inject, record = text.split(";")
 
     def points(said: str) -> dict[str, Any]:
-        return {name: _held_points(key) for name, _, key in (one.partition("=") for one in said.split(",") if one)}
+        return {name: _points_of(key) for name, _, key in (one.partition("=") for one in said.split(",") if one)}
 
     def words(said: str) -> tuple[str, ...]:
         return tuple(said.split(",")) if said else ()
@@ -296,7 +308,7 @@ def _vjp_fake(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], ba
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     arrays, values, ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint = inputs
-    job = _job(ctx.text)
+    job = ctx.job = _job(ctx.text)  # with its points, which live as long as the graph
     changed = {"u", job.info.previous} if not job.is_system else set(job.made_fields(ctx.steps))
     ctx.count = len(arrays)
     if ctx.steps != _ONE_SWEEP and changed & set(job.needed):

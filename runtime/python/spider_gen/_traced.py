@@ -51,8 +51,8 @@ class StencilCalls:
         Tensors of PyTorch 2.4 or newer that require a gradient get one, but with `out` and `stream`, and with scalars that do.
 
         TypeError: no array, another type of elements, axes of an array that cannot be permuted, `u` and `out` in different
-        places, an array that requires a gradient where there is none, or is traced. ValueError: another number of dimensions or shape, overlap, an `out` that is read-only or whose rows are not
-        contiguous, forward and apart.
+        places, an array that requires a gradient where there is none, or is traced. ValueError: another number of dimensions
+        or shape, overlap, an `out` that is read-only or whose rows are not contiguous, forward and apart.
         """
         torch = _operators(self, [u, *given.values()], out is not None or stream is not None)
         if torch is not None:
@@ -102,8 +102,8 @@ class SystemCalls:
 
         Arrays are taken, and refused, as those of a stencil. TypeError: a field or a scalar that is missing or unknown, no
         array, another type of elements, arrays in different places, an array that requires a gradient where there is none
-        (of PyTorch 2.4 or newer with `stream`, `in_place`, `reductions`, and of scalars), or is traced. ValueError: another shape; and with `in_place` overlap, and an array that is read-only or whose rows are not contiguous,
-        forward and apart.
+        (of PyTorch 2.4 or newer with `stream`, `in_place`, `reductions`, and of scalars), or is traced. ValueError: another
+        shape; and with `in_place` overlap, and an array that is read-only or whose rows are not contiguous, forward and apart.
         """
         fields = list(state.values()) if isinstance(state, Mapping) else []
         torch = _operators(self, fields, stream is not None or in_place or reductions)

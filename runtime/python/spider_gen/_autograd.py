@@ -1,11 +1,11 @@
-"""Refuses arrays that need a gradient or are traced, as kernels give none and cannot be recorded. Makes torch.compile call
+"""Refuses arrays that need a gradient or are traced, where kernels give none and cannot be recorded. Makes torch.compile call
 stencils instead of tracing them."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 _dynamo_knows = False
 
@@ -40,8 +40,8 @@ def refuse(array: Any, what: str) -> None:
     if torch is not None and isinstance(array, torch.Tensor):
         _refuse_tensor(torch, array, what)
     elif _is_jax_tracer(array):
-        raise TypeError(f"{what} is traced by JAX (jit, vmap, grad) and has no values yet: call the stencil outside of the "
-                        f"traced function, or through jax.pure_callback")
+        raise TypeError(f"{what} is traced by JAX (jit, vmap, grad) and has no values yet: call this outside of the traced "
+                        f"function, or through jax.pure_callback")
     elif _is_fx_proxy(array):
         raise TypeError(f"{what} is traced by torch.fx and has no values yet: call the stencil outside of the traced function")
     elif library != "cupy" and _records(array):
@@ -88,6 +88,16 @@ def _has_tangent(tensor: Any) -> bool:
 def _records(array: Any) -> bool:
     """Whether the array needs a gradient, by the attributes of Warp and Paddle."""
     return getattr(array, "requires_grad", False) is True or getattr(array, "stop_gradient", True) is False
+
+
+def is_for_jax(arrays: Iterable[Any], *asked: Any) -> bool:
+    """Whether JAX runs the kernel: for arrays of JAX, where nothing is asked for (None, False) that only others have, and for those
+    that it traces."""
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return False
+    found = [array for array in arrays if isinstance(array, jax.Array)]
+    return bool(found) and (all(one is None or one is False for one in asked) or any(map(_is_jax_tracer, found)))
 
 
 def _is_jax_tracer(array: Any) -> bool:

@@ -101,7 +101,8 @@ class Stencil(_made.Made):
         `out` and the input one step back have the shape of `u`; a field that lacks the batch is the same for all images.
 
         Returns `out`, or a new array of the same library and device; NumPy's, where the array is on the host and of neither
-        NumPy nor PyTorch, and CuPy's or PyTorch's, where it is on a device and of neither. With `halo` faces `u` is a view into
+        NumPy nor PyTorch, and CuPy's or PyTorch's, where it is on a device and of neither. Arrays of JAX give one of JAX, also
+        inside jit, vmap and grad, unless `out` or `stream` is given. With `halo` faces `u` is a view into
         a padded array, whose cells around it are read; for all others it is all that is read. `stream` is one of CuPy or
         PyTorch, or a number; without it work goes to the stream that the array's library is on, and calls return when it is
         queued. Arrays on the host are ready on return.
@@ -114,11 +115,15 @@ class Stencil(_made.Made):
         Inputs may have any strides: negative, 0 as numpy.broadcast_to gives them, or x not contiguous; the package copies them
         where the kernel does not take them. It never copies `out`. The result of an empty array is empty.
 
-        TypeError: no array, another type of elements, axes of an array that cannot be permuted, `u` and `out` in different places, an array that requires a gradient or
-        is traced. ValueError: another number of dimensions or shape, overlap, an `out` that is read-only or whose rows are not
+        TypeError: no array, another type of elements, axes of an array that cannot be permuted, `u` and `out` in different places,
+        an array of PyTorch that requires a gradient or is traced. ValueError: another number of dimensions or shape, overlap, an `out` that is read-only or whose rows are not
         contiguous, forward and apart.
         """
         _autograd.keep_dynamo_out()
+        if _autograd.is_for_jax((u, *given.values()), out, stream):
+            from . import _jax
+
+            return _jax.sweep(self, u, axes, given, out=out, stream=stream)
         if axes is None:
             fresh = _places.new_like(u) if out is None and stream is None and self._launches else None
             if fresh is not None and self._launch_again(u, fresh, stream, given):
@@ -308,7 +313,8 @@ class Stencil(_made.Made):
 
     @_autograd.untraced
     def iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,
-                progress: bool | Callable[[int, int], None] = False, axes: Any = None, **given: Any) -> Any:
+                progress: bool | Callable[[int, int], None] = False, axes: Any = None, checkpoint: int | None = None,
+                **given: Any) -> Any:
         """`steps` time steps: each sweep's result is the next one's input. `u` stays as it is.
 
         Returns `out`, or a new array. Cells beyond `halo` faces stay what they are around `u`. `progress` is True for a bar
@@ -316,8 +322,17 @@ class Stencil(_made.Made):
 
         Of a spec with `previous` both the last step and the one before it, to go on from: u, u_old = wave.iterate(u, 100,
         u_old=u_old, c2dt2=c2dt2). Arrays, batches and `axes` are taken, and refused, as in a call.
+
+        Of arrays of JAX `checkpoint` says after how many steps a gradient keeps one, to compute those between again: by default
+        after the square root of their number.
         """
         _autograd.keep_dynamo_out()
+        if _autograd.is_for_jax((u, *given.values()), out, stream, progress):
+            from . import _jax
+
+            return _jax.iterate(self, u, steps, axes, given, checkpoint, out=out, stream=stream, progress=progress)
+        if checkpoint is not None:
+            raise TypeError("checkpoint is for gradients, and these arrays have none: leave it out")
         source = _arrays.wrap(u)
         results = axes is None and self._transposed_results(source, out, stream, True, given, functools.partial(
             Stencil.iterate, steps=steps, progress=_thin.guard(progress)))

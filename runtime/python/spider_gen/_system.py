@@ -12,7 +12,8 @@ from . import _arrays, _autograd, _compilers, _made, _progress, _transfers, spid
 from ._calls import in_python
 from ._points import Points
 
-_OWN_WORDS = ("state", "steps", "stream", "progress", "inject", "record", "in_place", "reductions", "until", "check_every")
+_OWN_WORDS = ("state", "steps", "stream", "progress", "inject", "record", "in_place", "reductions", "until", "check_every",
+              "checkpoint")
 
 Accesses = Mapping[str, Any]
 
@@ -57,6 +58,10 @@ class System(_made.Made):
         ValueError: another shape; and with `in_place` overlap, and an array that is read-only or whose rows are not contiguous,
         forward and apart.
         """
+        if _is_for_jax(state, scalars, stream, in_place, reductions):
+            from . import _jax
+
+            return _jax.sweep_system(self, state, scalars, stream=stream, in_place=in_place, reductions=reductions)
         results, _, numbers = self._advance(_Call(state, 1, stream, in_place, scalars, reductions=bool(reductions)))
         return (results, numbers) if reductions else results
 
@@ -64,7 +69,7 @@ class System(_made.Made):
     def iterate(self, state: Mapping[str, Any], steps: int, stream: Any = None,
                 progress: bool | Callable[[int, int], None] = False, inject: Accesses | None = None,
                 record: Accesses | None = None, in_place: bool = False, reductions: bool = False,
-                until: tuple[str, float] | None = None, check_every: int = 10, **scalars: Any) -> Any:
+                until: tuple[str, float] | None = None, check_every: int = 10, checkpoint: int | None = None, **scalars: Any) -> Any:
         """`steps` sweeps, each of what the one before made. Returns the fields that are written, as a call does.
 
         `inject` adds to cells after each step: {"vx": (points, values)}, with values of steps x points; of one point one value
@@ -76,8 +81,16 @@ class System(_made.Made):
         their attribute `steps` says how many steps there were, of which records have as many rows.
 
         Cells beyond `halo` faces stay what they are around `state`. `progress` is True for a bar on standard error with the time
-        left, or a function of the steps done and all steps.
+        left, or a function of the steps done and all steps. Of arrays of JAX `checkpoint` says after how many steps a gradient
+        keeps one, to compute those between again: by default after the square root of their number.
         """
+        asked_for = {"stream": stream, "progress": progress, "in_place": in_place, "reductions": reductions, "until": until}
+        if _is_for_jax(state, scalars, *asked_for.values(), accesses=inject):
+            from . import _jax
+
+            return _jax.iterate_system(self, state, steps, scalars, inject, record, checkpoint, **asked_for)
+        if checkpoint is not None:
+            raise TypeError("checkpoint is for gradients, and these arrays have none: leave it out")
         for what, asked, value in (("inject", inject, "(points, values)"), ("record", record, "points")):
             if asked is not None and not isinstance(asked, Mapping):
                 raise TypeError(f"{what} is a dict by the names of fields, {{NAME: {value}}}, not a {type(asked).__name__}")
@@ -115,6 +128,14 @@ class System(_made.Made):
         for array in results.values():
             _autograd.mark_written(array)
         return results, records, numbers
+
+
+def _is_for_jax(state: Any, scalars: Mapping[str, Any], *asked: Any, accesses: Any = None) -> bool:
+    if not isinstance(state, Mapping):
+        return False
+    values = [pair[1] for pair in accesses.values() if isinstance(pair, (tuple, list)) and len(pair) == 2] \
+        if isinstance(accesses, Mapping) else []
+    return _autograd.is_for_jax((*state.values(), *scalars.values(), *values), *asked)
 
 
 class Reductions(dict):

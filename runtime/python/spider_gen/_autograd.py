@@ -39,7 +39,7 @@ def refuse(array: Any, what: str) -> None:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
         _refuse_tensor(torch, array, what)
-    elif _is_jax_tracer(array):
+    elif is_jax_tracer(array):
         raise TypeError(f"{what} is traced by JAX (jit, vmap, grad) and has no values yet: call this outside of the traced "
                         f"function, or through jax.pure_callback")
     elif _is_fx_proxy(array):
@@ -91,16 +91,18 @@ def _records(array: Any) -> bool:
 
 
 def is_for_jax(arrays: Iterable[Any], *asked: Any) -> bool:
-    """Whether JAX runs the kernel: for arrays of JAX, where nothing is asked for (None, False) that only others have, and for those
+    """Whether JAX runs the kernel: for arrays of JAX, where nothing is asked for (None, False) that only others have, and for all
     that it traces."""
     jax = sys.modules.get("jax")
     if jax is None:
         return False
     found = [array for array in arrays if isinstance(array, jax.Array)]
-    return bool(found) and (all(one is None or one is False for one in asked) or any(map(_is_jax_tracer, found)))
+    if any(map(is_jax_tracer, found)):
+        return True
+    return any(array.ndim > 0 for array in found) and all(one is None or one is False for one in asked)
 
 
-def _is_jax_tracer(array: Any) -> bool:
+def is_jax_tracer(array: Any) -> bool:
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(array, jax.core.Tracer)
 

@@ -246,18 +246,29 @@ def _remade(made: Any, text: bytes, options: Sequence[str]) -> Any:
 
 
 def _no_gradient(made: Any, error: Exception) -> TypeError:
-    return TypeError(f"{made.name} has no gradient: {error}")
+    return TypeError(f"{made.name} has no gradient{' of its own' if _order(made) else ''}: {error}")
 
 
 @functools.lru_cache(maxsize=256)
 def _adjoint(made: Any) -> Any:
     """The adjoint of a sweep. TypeError with the generator's words where there is none."""
     try:
-        said = _generator.run([*made._spec.options, "--adjoint"], made._spec)
+        said = _generator.run([*_definitions(made._spec.options), "--adjoint"], made._spec)
     except _generator.SpecError as error:
         raise _no_gradient(made, error) from error
     # The adjoint of an adjoint has names of its own.
     return _remade(made, re.sub(r"_bar\b", "_bar" + "t" * (1 + _order(made)), said.stdout).encode(), ())
+
+
+def _definitions(options: Sequence[str]) -> list[str]:
+    """Those options that `--adjoint` takes."""
+    found, rest = [], iter(options)
+    for option in rest:
+        if option in ("-D", "--define"):
+            found += [option, next(rest, "")]
+        elif option.startswith(("-D", "--define=")):
+            found.append(option)
+    return found
 
 
 def _order(made: Any) -> int:
@@ -311,6 +322,13 @@ def _differentiable(sweeps: _Sweeps, every: int = 0) -> Callable[..., Any]:
     found = jax.custom_vjp(run)
     found.defvjp(forward, backward, symbolic_zeros=True)
     return found
+
+
+def _run(sweeps: _Sweeps, operands: Sequence[Any], every: int = 0) -> Sequence[Any]:
+    """The results, sooner where no operand can need a gradient."""
+    if any(isinstance(one, jax.core.Tracer) for one in operands):
+        return _differentiable(sweeps, every)(*operands)
+    return sweeps.results(_compiled(sweeps)(*operands))
 
 
 def _pull_back(sweeps: _Sweeps, arrays: Sequence[Any], traced: Sequence[Any], bars: Sequence[Any]) -> list[Any]:
@@ -487,6 +505,10 @@ def _check_every(every: Any) -> int:
     return every
 
 
+def _ordered(array: Any, order: Sequence[int]) -> Any:
+    return array if list(order) == list(range(len(order))) else jnp.transpose(array, order)
+
+
 @dataclasses.dataclass
 class _Given:
     """The operands of a stencil, in the order of its axes."""
@@ -513,13 +535,13 @@ class _Given:
             missing, unknown = [n for n in wanted if n not in given], [n for n in given if n not in wanted]
             what = f"needs {', '.join(missing)} by name" if missing else f"takes no {', '.join(unknown)}"
             raise TypeError(f"{info.name} {what}: beside u it takes {', '.join(wanted) or 'nothing'}")
-        arrays = [jnp.transpose(u, layout.order)]
+        arrays = [_ordered(u, layout.order)]
         for name, storage in storages.items():
             array = _array(given[name], name, info, storage)
             is_of_all = name != info.previous and array.shape == layout.own and layout.batch
             if array.shape != u.shape and not is_of_all:
                 raise ValueError(f"{name} has the shape {array.shape}, and u {u.shape}")
-            arrays.append(array if is_of_all else jnp.transpose(array, layout.order))
+            arrays.append(array if is_of_all else _ordered(array, layout.order))
         if 0 not in u.shape:
             for halo in (kernel.halo(*layout.own), kernel.halo_of_fields(*layout.own)):
                 _refuse_halo(stencil, halo, "u")
@@ -527,7 +549,7 @@ class _Given:
 
     def back(self, array: Any) -> Any:
         """In the order of the caller's axes."""
-        return jnp.transpose(array, numpy.argsort(self.layout.order))
+        return _ordered(array, numpy.argsort(self.layout.order))
 
 
 def sweep(stencil: Any, u: Any, axes: Any, given: Mapping[str, Any], **asked: Any) -> Any:
@@ -540,7 +562,7 @@ def sweep(stencil: Any, u: Any, axes: Any, given: Mapping[str, Any], **asked: An
     if 0 in one.arrays[0].shape:
         return one.back(one.arrays[0].astype(_TYPES[one.info.output]))
     numbers, traced = _split(one.scalars)
-    return one.back(_differentiable(_Sweeps(stencil, 0, numbers))(*one.arrays, *traced)[0])
+    return one.back(_run(_Sweeps(stencil, 0, numbers), [*one.arrays, *traced])[0])
 
 
 def iterate(stencil: Any, u: Any, steps: Any, axes: Any, given: Mapping[str, Any], checkpoint: Any = None, **asked: Any) -> Any:
@@ -556,7 +578,7 @@ def iterate(stencil: Any, u: Any, steps: Any, axes: Any, given: Mapping[str, Any
         results = one.arrays[:count]
     else:
         numbers, traced = _split(one.scalars)
-        results = _differentiable(_Sweeps(stencil, steps, numbers), every)(*one.arrays, *traced)
+        results = _run(_Sweeps(stencil, steps, numbers), [*one.arrays, *traced], every)
     back = tuple(one.back(array) for array in results)
     return back if count == 2 else back[0]
 
@@ -627,7 +649,7 @@ def iterate_system(system: Any, state: Mapping[str, Any], steps: Any, scalars: M
         return _with_accesses(system, one, steps, every, (numbers, traced), inject or {}, record)
     if one.empty or (steps == 0 and not once):
         return one.named([one.arrays[i] for i in one.written])
-    return one.named(_differentiable(_Sweeps(system, steps, numbers), every)(*one.arrays, *traced))
+    return one.named(_run(_Sweeps(system, steps, numbers), [*one.arrays, *traced], every))
 
 
 def _with_accesses(system: Any, one: _State, steps: int, every: int, scalars: tuple[Any, Any], inject: Mapping[str, Any],

@@ -133,8 +133,8 @@ class System(_made.Made):
 def _is_for_jax(state: Any, scalars: Mapping[str, Any], *asked: Any, accesses: Any = None) -> bool:
     if not isinstance(state, Mapping):
         return False
-    values = [pair[1] for pair in accesses.values() if isinstance(pair, (tuple, list)) and len(pair) == 2] \
-        if isinstance(accesses, Mapping) else []
+    pairs = accesses.values() if isinstance(accesses, Mapping) else []
+    values = [pair[1] for pair in pairs if isinstance(pair, (tuple, list)) and len(pair) == 2 and _autograd.is_jax_tracer(pair[1])]
     return _autograd.is_for_jax((*state.values(), *scalars.values(), *values), *asked)
 
 

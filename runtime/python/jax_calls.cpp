@@ -1,5 +1,6 @@
-/// Sweeps as custom calls of XLA, for arrays of JAX on the host and on CUDA devices. The Python package compiles this file once,
-/// as a library of its own (spider_gen/_jax.py): kernels lie in others, which it is told of by spider_jax_know().
+/// Sweeps as custom calls of XLA, for arrays of JAX on the host and on CUDA devices. The Python package
+/// compiles this file once, as a library of its own (spider_gen/_jax.py): kernels lie in others, which it is
+/// told of by spider_jax_know().
 
 #include <dlfcn.h>
 
@@ -44,10 +45,10 @@ Table& table() {
 
 /// How a field of a system lies in operands and results; as _jax.py numbers it.
 enum FieldRoom : std::int64_t {
-  only_read = 0,     ///< an operand
-  in_place = 1,      ///< an operand whose memory is a result
-  two_buffers = 2,   ///< the same, and a result as the second buffer
-  into_second = 3,   ///< an operand that is read, and a result as the second buffer
+  only_read = 0,    ///< an operand
+  in_place = 1,     ///< an operand whose memory is a result
+  two_buffers = 2,  ///< the same, and a result as the second buffer
+  into_second = 3,  ///< an operand that is read, and a result as the second buffer
 };
 
 /// What a custom call is given.
@@ -102,7 +103,9 @@ std::int64_t images_of(const Known& known, const ffi::AnyBuffer& array) {
   return count;
 }
 
-std::int64_t cells_of(const spider_field& field) { return field.extent[0] * field.stride[0]; }
+std::int64_t cells_of(const spider_field& field) {
+  return field.extent[0] * field.stride[0];
+}
 
 /// The numbers of a launch: those that the program knows, and those that come as operands behind the arrays.
 ffi::Error read_scalars(const Call& call, ffi::Span<const double> fixed, ffi::Span<const std::int64_t> places,
@@ -113,11 +116,13 @@ ffi::Error read_scalars(const Call& call, ffi::Span<const double> fixed, ffi::Sp
       return failed(call.known, status);
   }
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const ffi::AnyBuffer number = *call.operands.get<ffi::AnyBuffer>(call.operands.size() - places.size() + i);
+    const ffi::AnyBuffer number =
+        *call.operands.get<ffi::AnyBuffer>(call.operands.size() - places.size() + i);
     std::array<unsigned char, sizeof(double)> bytes{};
     const std::size_t size = number.size_bytes();
     if (call.on_device) {
-      const spider_status status = call.known.download(bytes.data(), size, number.untyped_data(), size, size, 1);
+      const spider_status status =
+          call.known.download(bytes.data(), size, number.untyped_data(), size, size, 1);
       if (status != SPIDER_OK) return failed(call.known, status);
     } else {
       std::memcpy(bytes.data(), number.untyped_data(), size);
@@ -131,10 +136,15 @@ ffi::Error read_scalars(const Call& call, ffi::Span<const double> fixed, ffi::Sp
   return ffi::Error::Success();
 }
 
-ffi::AnyBuffer operand(const Call& call, std::size_t i) { return *call.operands.get<ffi::AnyBuffer>(i); }
-ffi::AnyBuffer result(const Call& call, std::size_t i) { return **call.results.get<ffi::AnyBuffer>(i); }
+ffi::AnyBuffer operand(const Call& call, std::size_t i) {
+  return *call.operands.get<ffi::AnyBuffer>(i);
+}
+ffi::AnyBuffer result(const Call& call, std::size_t i) {
+  return **call.results.get<ffi::AnyBuffer>(i);
+}
 
-/// The field of a result whose memory begins as that of an operand. XLA has them share it, or they are copied here.
+/// The field of a result whose memory begins as that of an operand. XLA has them share it, or they are copied
+/// here.
 bool field_in_place(const Call& call, std::size_t from, std::size_t to, spider_field& field) {
   const ffi::AnyBuffer array = operand(call, from);
   void* data = result(call, to).untyped_data();
@@ -194,16 +204,20 @@ ffi::Error sweep_once(const Call& call, const std::vector<double>& scalars) {
 }
 
 /// Brings the last step, and the one before, to where the caller looks for them.
-bool put_in_place(const Call& call, const std::array<spider_field, 4>& turns, std::size_t last, std::size_t before) {
+bool put_in_place(const Call& call, const std::array<spider_field, 4>& turns, std::size_t last,
+                  std::size_t before) {
   const std::size_t bytes = operand(call, 0).size_bytes();
-  const auto move = [&](std::size_t to, std::size_t from) { return copy(call, turns[to].data, turns[from].data, bytes); };
+  const auto move = [&](std::size_t to, std::size_t from) {
+    return copy(call, turns[to].data, turns[from].data, bytes);
+  };
   if (call.known.info->previous == nullptr) return move(0, last);
   if (last == 2 && before == 0) return move(1, 0) && move(0, 2) && move(2, 1);
   if (last == 2) return move(0, 2) && move(2, before);
   return move(2, before) && move(0, last);
 }
 
-/// Results are the buffers in turn: that of the input, of the input one step back where there is one, and those of outputs.
+/// Results are the buffers in turn: that of the input, of the input one step back where there is one, and
+/// those of outputs.
 ffi::Error sweep_steps(const Call& call, const std::vector<double>& scalars) {
   const bool has_previous = call.known.info->previous != nullptr;
   const bool in_pairs = has_previous && call.known.info->steps > 1;
@@ -246,11 +260,13 @@ bool place_buffers(const Call& call, Buffers& buffers) {
     }
     const bool doubles = room == two_buffers || room == into_second;
     buffers.first.push_back(first);
-    buffers.second.push_back(field_of(call.known, array, doubles ? result(call, next++).untyped_data() : nullptr));
+    buffers.second.push_back(
+        field_of(call.known, array, doubles ? result(call, next++).untyped_data() : nullptr));
     buffers.has_second.push_back(doubles ? 1 : 0);
     const std::int64_t images = images_of(call.known, array);
     const bool is_of_all = array.dimensions().size() == static_cast<std::size_t>(call.known.info->dimensions);
-    buffers.strides.push_back(is_of_all || images == 0 ? 0 : static_cast<std::int64_t>(array.size_bytes()) / images);
+    buffers.strides.push_back(
+        is_of_all || images == 0 ? 0 : static_cast<std::int64_t>(array.size_bytes()) / images);
     buffers.images = std::max(buffers.images, images);
   }
   return true;
@@ -272,7 +288,8 @@ ffi::Error sweep_system(const Call& call, const std::vector<double>& scalars) {
     fields.push_back(&buffers.first[i]);
     outputs.push_back(buffers.has_second[i] != 0 ? &buffers.second[i] : nullptr);
   }
-  const bool has_outputs = std::any_of(outputs.begin(), outputs.end(), [](const auto* one) { return one != nullptr; });
+  const bool has_outputs =
+      std::any_of(outputs.begin(), outputs.end(), [](const auto* one) { return one != nullptr; });
   spider_sweep sweep{};
   sweep.size = sizeof sweep;
   sweep.fields = fields.data();
@@ -299,7 +316,7 @@ ffi::Error sweep(void* stream, bool on_device, ffi::RemainingArgs operands, ffi:
     const auto found = table().kernels.find(std::string(name));
     if (found == table().kernels.end()) {
       return ffi::Error::Internal("the kernel " + std::string(name) +
-                                            " is not in this process: trace the function again");
+                                  " is not in this process: trace the function again");
     }
     call.known = found->second;
   }
@@ -321,8 +338,8 @@ auto bind() {
 }
 
 ffi::Error sweep_on_host(ffi::RemainingArgs operands, ffi::RemainingRets results, std::string_view name,
-                         std::int64_t steps, ffi::Span<const double> fixed, ffi::Span<const std::int64_t> places,
-                         ffi::Span<const std::int64_t> rooms) {
+                         std::int64_t steps, ffi::Span<const double> fixed,
+                         ffi::Span<const std::int64_t> places, ffi::Span<const std::int64_t> rooms) {
   return sweep(nullptr, false, operands, results, name, steps, fixed, places, rooms);
 }
 

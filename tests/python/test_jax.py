@@ -1,7 +1,10 @@
 """Arrays of JAX, on the host: results, jit, vmap, gradients, and what is refused. Prints `skipped` where JAX is not installed."""
 
 import os
+import pathlib
 import pickle
+import re
+import subprocess
 import sys
 import unittest
 
@@ -265,6 +268,15 @@ class Systems(Test):
         self.refuse(ValueError, r"the cell \(9, 0\) is not in p", self.sound.iterate, self.of_jax, 2, dt=0.1, record={"p": [(9, 0)]})
         self.refuse(ValueError, "values of p have the shape", self.sound.iterate, self.of_jax, 2, dt=0.1,
                     inject={"p": (self.CELLS, jnp.zeros((3, 2)))})
+
+
+class Page(Test):
+    def test_its_program(self):
+        root = pathlib.Path(__file__).resolve().parents[2]
+        page = (root / "runtime/python/jax.md").read_text(encoding="utf-8")
+        program = re.search(r"<!-- block: python jax -->\n```python\n(.*?)```", page, re.DOTALL)[1]
+        done = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=False)
+        self.assertEqual(done.stdout.strip(), "True", "python jax" + done.stderr)
 
 
 class WithoutWideNumbers(Test):

@@ -305,18 +305,23 @@ def _differentiable(sweeps: _Sweeps, every: int = 0) -> Callable[..., Any]:
                 raise TypeError(f"{sweeps.info.scalars[place]} is a scalar, of which kernels give no gradient: make it a field of the "
                                 f"spec, or pass jax.lax.stop_gradient of it")
         values = [one.value for one in operands]
-        return found(*values), values  # which may be differentiated, too
+        if is_one:
+            return found(*values), values  # which may be differentiated, too
+        traced = values[sweeps.array_count:]
+        results, pull_back = jax.vjp(lambda *own: _one_by_one(sweeps, every, own, traced), *values[:sweeps.array_count])
+        return results, (pull_back, traced)
 
     is_one = sweeps.steps == 0 and sweeps.info.steps == 1
 
     def backward(kept: Any, bars: Any) -> tuple[Any, ...]:
         bars = [jnp.zeros(bar.aval.shape, bar.aval.dtype) if isinstance(bar, jax.custom_derivatives.SymbolicZero) else bar
                 for bar in bars]
-        arrays, traced = kept[:sweeps.array_count], kept[sweeps.array_count:]
         if is_one:
-            found = _pull_back(sweeps, arrays, traced, bars)
+            traced = kept[sweeps.array_count:]
+            found = _pull_back(sweeps, kept[:sweeps.array_count], traced, bars)
         else:
-            found = jax.vjp(lambda *own: _one_by_one(sweeps, every, own, traced), *arrays)[1](tuple(bars))
+            pull_back, traced = kept
+            found = pull_back(tuple(bars))
         return (*found, *[jnp.zeros_like(one) for one in traced])
 
     found = jax.custom_vjp(run)

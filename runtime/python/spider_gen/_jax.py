@@ -68,6 +68,10 @@ class _Sweeps:
             return [bool(use & spider.FIELD_WRITTEN) for use in info.uses]
         return [i < 1 + (info.previous is not None) for i in range(self.array_count)]
 
+    def changing(self, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Those that sweeps change."""
+        return tuple(array for array, full in zip(arrays, self.full) if full)
+
     @property
     def rooms(self) -> list[int]:
         """How the fields of a system lie in operands and results."""
@@ -306,7 +310,7 @@ def _differentiable(sweeps: _Sweeps, every: int = 0) -> Callable[..., Any]:
                                 f"spec, or pass jax.lax.stop_gradient of it")
         values = [one.value for one in operands]
         if is_one:
-            return found(*values), values  # which may be differentiated, too
+            return found(*values), _kept(sweeps, values)  # which may be differentiated, too
         traced = values[sweeps.array_count:]
         results, pull_back = jax.vjp(lambda *own: _one_by_one(sweeps, every, own, traced), *values[:sweeps.array_count])
         return results, (pull_back, traced)
@@ -327,6 +331,34 @@ def _differentiable(sweeps: _Sweeps, every: int = 0) -> Callable[..., Any]:
     found = jax.custom_vjp(run)
     found.defvjp(forward, backward, symbolic_zeros=True)
     return found
+
+
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True)
+class _Forgotten:
+    """An array whose values no derivative needs."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+    def tree_flatten(self) -> Any:
+        return (), (self.shape, self.dtype)
+
+    @classmethod
+    def tree_unflatten(cls, known: Any, _: Any) -> _Forgotten:
+        return cls(*known)
+
+
+def _kept(sweeps: _Sweeps, operands: Sequence[Any]) -> list[Any]:
+    """Those operands of a sweep that its adjoint reads."""
+    if sweeps.made in _forward_of_linear:
+        needed = []
+    else:
+        adjoint = _info(_adjoint(sweeps.made))
+        needed = [name for name, _ in adjoint.fields] if adjoint.is_system else []
+    names = _names(sweeps.made)
+    arrays = [one if name in needed else _Forgotten(one.shape, one.dtype) for name, one in zip(names, operands)]
+    return [*arrays, *operands[len(names):]]
 
 
 def _run(sweeps: _Sweeps, operands: Sequence[Any], every: int = 0) -> Sequence[Any]:
@@ -380,7 +412,7 @@ def _pull_back(sweeps: _Sweeps, arrays: Sequence[Any], traced: Sequence[Any], ba
         if bar is None:  # nothing was read of it; where it was not written, it is as it was
             bar = own_bars.get(name)
         found.append(_no_tangent(array) if not jnp.issubdtype(array.dtype, jnp.floating) else
-                     jnp.zeros_like(array) if bar is None else _sum_to(bar, array.shape).astype(array.dtype))
+                     jnp.zeros(array.shape, array.dtype) if bar is None else _sum_to(bar, array.shape).astype(array.dtype))
     return found
 
 
@@ -416,25 +448,21 @@ def _split(scalars: Sequence[Any]) -> tuple[tuple[float | None, ...], list[Any]]
 def _one_by_one(sweeps: _Sweeps, every: int, arrays: Sequence[Any], traced: Sequence[Any]) -> tuple[Any, ...]:
     """The results of steps, each of which is a sweep with a gradient."""
     made = _single(sweeps.made)
-    step = _step_of(_Sweeps(made, 0, sweeps.scalars), traced)
+    once = _Sweeps(made, 0, sweeps.scalars)
+    step = _step_of(once, arrays, traced)
     count = sweeps.steps or sweeps.info.steps
-    state, _ = _scan(lambda state, _: (step(state), None), tuple(arrays), None, count, every)
-    if sweeps.is_system:
-        return tuple(array for array, full in zip(state, sweeps.full) if full)
-    return tuple(state[:2 if sweeps.steps and sweeps.info.previous else 1])
+    state, _ = _scan(lambda state, _: (step(state), None), once.changing(arrays), None, count, every)
+    return state if sweeps.is_system or sweeps.steps else state[:1]
 
 
-def _step_of(once: _Sweeps, traced: Sequence[Any]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """A sweep from all arrays to all arrays."""
+def _step_of(once: _Sweeps, arrays: Sequence[Any], traced: Sequence[Any]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """A sweep from the arrays that sweeps change to these; the others stay."""
     run, info = _differentiable(once), once.info
 
     def step(state: tuple[Any, ...]) -> tuple[Any, ...]:
-        results = iter(run(*state, *traced))
-        if info.is_system:
-            return tuple(next(results) if full else array for array, full in zip(state, once.full))
-        if info.previous is None:
-            return (next(results), *state[1:])
-        return (next(results), state[0], *state[2:])
+        rest = iter(state)
+        results = tuple(run(*[next(rest) if full else array for array, full in zip(arrays, once.full)], *traced))
+        return results if info.is_system or info.previous is None else (results[0], state[0])
 
     return step
 
@@ -662,27 +690,29 @@ def _with_accesses(system: Any, one: _State, steps: int, every: int, scalars: tu
     """Step by step, as cells are added to and read in between."""
     adds = {name: _values(system, one, name, asked, steps) for name, asked in inject.items()}
     reads = {name: _cells(system, one, name, asked, "record") for name, asked in (record or {}).items()}
-    step = _step_of(_Sweeps(system, 0, scalars[0]), scalars[1])
+    once = _Sweeps(system, 0, scalars[0])
+    step = _step_of(once, one.arrays, scalars[1])
+    changing = once.changing(one.names)
 
     def body(state: tuple[Any, ...], values: Mapping[str, Any]) -> Any:
         state = list(step(state))
         for name, (cells, _) in adds.items():
-            i = one.names.index(name)
+            i = changing.index(name)
             wide = state[i].astype(jnp.promote_types(state[i].dtype, jnp.float32))
             state[i] = wide.at[cells].add(values[name].astype(wide.dtype)).astype(state[i].dtype)
         seen = {}
         for name, cells in reads.items():
-            array = state[one.names.index(name)][cells]
+            array = (state[changing.index(name)] if name in changing else one.arrays[one.names.index(name)])[cells]
             seen[name] = array.astype(jnp.promote_types(array.dtype, jnp.float32))
         return tuple(state), seen
 
     given = {name: values for name, (_, values) in adds.items()}
-    last, seen = tuple(one.arrays), {}
+    last = once.changing(one.arrays)
     if steps > 0 and not one.empty:
         last, seen = _scan(body, last, given, steps, every)
     else:
         seen = {name: jnp.zeros((steps, len(cells[0])), jnp.float32) for name, cells in reads.items()}
-    results = one.named([last[i] for i in one.written])
+    results = one.named(last)
     return results if record is None else (results, seen)
 
 

@@ -65,7 +65,7 @@ struct Sweep0 : Fields {
   static constexpr int columns = 4, blocks_per_multiprocessor = 2;
   // How far values of fused stages are taken at other points, below and above, z, y, x.
   static constexpr int bounded_low[3] = {1, 1, 1}, bounded_high[3] = {0, 0, 0};
-  static constexpr int row_count = 22, written_count = 6;
+  static constexpr int row_count = 22, written_count = 6, reduced_count = 0;
   // Field, dz, dy, lowest and highest dx of each row that a point reads.
   static constexpr spider::ReadRow rows[row_count] = {
       {0, -1, 0, 0, 0},  // ex

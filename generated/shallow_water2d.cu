@@ -52,7 +52,7 @@ struct Sweep0 : Fields {
   static constexpr int columns = 4, blocks_per_multiprocessor = 3;
   // How far values of fused stages are taken at other points, below and above, z, y, x.
   static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 1};
-  static constexpr int row_count = 4, written_count = 2;
+  static constexpr int row_count = 4, written_count = 2, reduced_count = 0;
   // Field, dz, dy, lowest and highest dx of each row that a point reads.
   static constexpr spider::ReadRow rows[row_count] = {
       {0, 0, 0, 0, 1},  // eta
@@ -106,7 +106,7 @@ struct Sweep1 : Fields {
   static constexpr int columns = 4, blocks_per_multiprocessor = 3;
   // How far values of fused stages are taken at other points, below and above, z, y, x.
   static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
-  static constexpr int row_count = 5, written_count = 1;
+  static constexpr int row_count = 5, written_count = 1, reduced_count = 0;
   // Field, dz, dy, lowest and highest dx of each row that a point reads.
   static constexpr spider::ReadRow rows[row_count] = {
       {0, 0, 0, 0, 0},  // eta

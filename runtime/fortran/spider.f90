@@ -211,6 +211,33 @@ module spider
       type(c_ptr), value :: points, values, stream
       type(spider_field), intent(in) :: field
     end function
+    !> What sweeps of a system add their points to.
+    integer(c_int32_t) function spider_reductions_create(kernel, reductions) bind(c)
+      import :: c_ptr, c_int32_t
+      type(c_ptr), value :: kernel
+      type(c_ptr), intent(out) :: reductions
+    end function
+    integer(c_int32_t) function spider_reductions_free(reductions) bind(c)
+      import :: c_ptr, c_int32_t
+      type(c_ptr), value :: reductions
+    end function
+    !> The numbers of all points since the last read, in the order of the spec; waits for the stream.
+    integer(c_int32_t) function spider_reductions_read(reductions, values, stream) bind(c)
+      import :: c_ptr, c_int32_t, c_double
+      type(c_ptr), value :: reductions, stream
+      real(c_double), intent(out) :: values(*)
+    end function
+    !> Steps until reduction `reduction`, from 0, is at most `bound`. `spider_system_run_until` fills the sweep in.
+    integer(c_int32_t) function spider_run_until(kernel, sweep, steps, reduction, bound, check_every, done, values) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t, c_double, spider_sweep
+      type(c_ptr), value :: kernel
+      type(spider_sweep), intent(in) :: sweep
+      integer(c_int64_t), value :: steps, check_every
+      integer(c_int32_t), value :: reduction
+      real(c_double), value :: bound
+      integer(c_int64_t), intent(out) :: done
+      real(c_double), intent(out) :: values(*)
+    end function
     type(c_ptr) function spider_status_string(status) bind(c)
       import :: c_ptr, c_int32_t
       integer(c_int32_t), value :: status
@@ -254,6 +281,7 @@ module spider
     spider_halo_of_field, spider_points_create_of_field, spider_prepare, spider_apply, &
     spider_apply_box, spider_iterate, spider_run, spider_run_steps, &
     spider_points_create, spider_points_free, spider_points_add, spider_points_read, &
+    spider_reductions_create, spider_reductions_free, spider_reductions_read, spider_run_until, &
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &
     spider_synchronize, spider_clear
 
@@ -270,8 +298,7 @@ module spider
   public :: spider_string, spider_error, spider_get_info, spider_to_f16, spider_from_f16, spider_to_bf16, spider_from_bf16, &
     spider_field_create, spider_field_allocate, spider_field_destroy, spider_field_set, spider_field_get, &
     spider_field_iterate, spider_field_run, spider_field_run_steps, spider_field_points, spider_field_row, &
-    spider_system_field, spider_system_run, &
-    spider_field_apply_images
+    spider_system_field, spider_system_run, spider_system_run_until, spider_field_apply_images
 
   interface
     integer(c_size_t) function string_length(text) bind(c, name='strlen')
@@ -365,20 +392,73 @@ contains
 
   !> `steps` steps of a system, one where left out. `fields` are all fields in the order of the spec, `outputs` as many: second
   !> buffers of those that need one (SPIDER_FIELD_TWO_BUFFERS), the others never created; left out where none does. A result
-  !> that is in a second buffer swaps its memory with that of the field.
-  integer(c_int32_t) function spider_system_run(kernel, fields, stream, outputs, scalars, steps) result(status)
+  !> that is in a second buffer swaps its memory with that of the field. The points of the last step are added to `reductions`.
+  integer(c_int32_t) function spider_system_run(kernel, fields, stream, outputs, scalars, steps, reductions) result(status)
     type(c_ptr), intent(in) :: kernel, stream
     type(spider_owned_field), intent(inout), target :: fields(:)
     type(spider_owned_field), intent(inout), target, optional :: outputs(:)
     real(c_double), intent(in), target, contiguous, optional :: scalars(:)
     integer, intent(in), optional :: steps
+    type(c_ptr), intent(in), optional :: reductions
+    type(c_ptr), target :: addresses(most_fields), seconds(most_fields)
+    type(spider_sweep) :: sweep
+    type(c_ptr) :: last
+    integer(c_int64_t) :: count
+    status = fill_system(kernel, fields, stream, sweep, addresses, seconds, outputs, scalars)
+    if (status /= SPIDER_OK) return
+    if (present(reductions)) sweep%reductions = reductions
+    count = 1
+    if (present(steps)) count = steps
+    status = spider_run_steps(kernel, sweep, count, last)
+    if (status == SPIDER_OK) call exchange_results(kernel, fields, count, outputs)
+  end function
+
+  !> The same until number `reduction` of the spec's `reduce`, from 1, is at most `bound`: at most `steps` steps, of which every
+  !> `check_every`th and the last compute the numbers and are waited for. `done` becomes the steps that were taken, `values`
+  !> the numbers of the last one.
+  integer(c_int32_t) function spider_system_run_until(kernel, fields, stream, reductions, reduction, bound, steps, check_every, &
+    done, values, outputs, scalars) result(status)
+    type(c_ptr), intent(in) :: kernel, stream, reductions
+    type(spider_owned_field), intent(inout), target :: fields(:)
+    integer, intent(in) :: reduction, steps, check_every
+    real(c_double), intent(in) :: bound
+    integer, intent(out) :: done
+    real(c_double), intent(out) :: values(:)
+    type(spider_owned_field), intent(inout), target, optional :: outputs(:)
+    real(c_double), intent(in), target, contiguous, optional :: scalars(:)
     type(c_ptr), target :: addresses(most_fields), seconds(most_fields)
     type(spider_kernel_info) :: info
     type(spider_sweep) :: sweep
-    type(c_ptr) :: last
-    integer(c_int32_t), pointer :: storages(:), uses(:)
-    integer(c_int64_t) :: count
+    real(c_double), allocatable :: numbers(:)
+    integer(c_int64_t) :: taken
+    done = 0
+    status = fill_system(kernel, fields, stream, sweep, addresses, seconds, outputs, scalars)
+    if (status == SPIDER_OK) status = spider_get_info(kernel, info)
+    if (status /= SPIDER_OK) return
+    status = SPIDER_ERROR_UNSUPPORTED
+    if (size(values) /= info%reduction_count) return
+    sweep%reductions = reductions
+    allocate (numbers(size(values)), source=0.0_c_double)
+    status = spider_run_until(kernel, sweep, int(steps, c_int64_t), int(reduction - 1, c_int32_t), bound, &
+                              int(check_every, c_int64_t), taken, numbers)
+    done = int(taken)
+    values = numbers
+    call exchange_results(kernel, fields, taken, outputs)  ! also of steps before one that failed
+  end function
+
+  !> What spider_run takes of a system. The arguments, `addresses` and `seconds` outlive the sweep.
+  integer(c_int32_t) function fill_system(kernel, fields, stream, sweep, addresses, seconds, outputs, scalars) result(status)
+    type(c_ptr), intent(in) :: kernel, stream
+    type(spider_owned_field), intent(in), target :: fields(:)
+    type(spider_sweep), intent(out) :: sweep
+    type(c_ptr), intent(out), target :: addresses(most_fields), seconds(most_fields)
+    type(spider_owned_field), intent(in), target, optional :: outputs(:)
+    real(c_double), intent(in), target, contiguous, optional :: scalars(:)
+    type(spider_kernel_info) :: info
+    integer(c_int32_t), pointer :: storages(:)
     integer :: i
+    addresses = c_null_ptr
+    seconds = c_null_ptr
     status = spider_get_info(kernel, info)
     if (status /= SPIDER_OK) return
     status = SPIDER_ERROR_UNSUPPORTED
@@ -390,8 +470,6 @@ contains
       if (size(outputs) /= size(fields)) return
     end if
     call c_f_pointer(info%field_storages, storages, [info%field_count])
-    call c_f_pointer(info%field_uses, uses, [info%field_count])
-    seconds = c_null_ptr
     do i = 1, size(fields)
       if (fields(i)%storage /= storages(i)) return
       addresses(i) = c_loc(fields(i)%c)
@@ -405,14 +483,25 @@ contains
     sweep%outputs = c_loc(seconds)
     sweep%stream = stream
     if (info%scalar_count > 0) sweep%scalars = c_loc(scalars)
-    count = 1
-    if (present(steps)) count = steps
-    status = spider_run_steps(kernel, sweep, count, last)
-    if (status /= SPIDER_OK .or. modulo(count, 2_c_int64_t) == 0) return
+    status = SPIDER_OK
+  end function
+
+  !> Behind an odd number of steps: results that are in second buffers swap their memory with that of the fields.
+  subroutine exchange_results(kernel, fields, steps, outputs)
+    type(c_ptr), intent(in) :: kernel
+    type(spider_owned_field), intent(inout) :: fields(:)
+    integer(c_int64_t), intent(in) :: steps
+    type(spider_owned_field), intent(inout), optional :: outputs(:)
+    type(spider_kernel_info) :: info
+    integer(c_int32_t), pointer :: uses(:)
+    integer :: i
+    if (modulo(steps, 2_c_int64_t) == 0 .or. .not. present(outputs)) return
+    if (spider_get_info(kernel, info) /= SPIDER_OK) return
+    call c_f_pointer(info%field_uses, uses, [info%field_count])
     do i = 1, size(fields)
       if (iand(uses(i), SPIDER_FIELD_RESULT_IN_OUTPUT) /= 0) call exchange(fields(i), outputs(i))
     end do
-  end function
+  end subroutine
 
   !> A field without a halo, of any storage and 1 to 3 axes: further fields of an update, and values of points, a row a step.
   !> Where sweeps of an update have several steps and `halo` faces, further fields need one: spider_field_create makes it,

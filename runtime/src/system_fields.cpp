@@ -262,12 +262,29 @@ Outcome take_fields(const spider_kernel& kernel, const spider_sweep& sweep, Syst
   return {};
 }
 
+/// Whether the sweeps may run on a part: none folds ghost cells near the faces of the whole.
+Outcome check_cut(const spider_kernel& kernel) {
+  for (std::int32_t launch = 0; launch < kernel.form_count; ++launch) {
+    const std::int32_t(&reach)[3] = kernel.system->sweeps[launch].folded_reach;
+    if (std::all_of(std::begin(reach), std::end(reach), [](std::int32_t cells) { return cells == 0; }))
+      continue;
+    return refuse(SPIDER_ERROR_UNSUPPORTED,
+                  name_of_system(kernel) +
+                      " has `adjoint` of fields whose ghost cells are copies of cells: it "
+                      "sweeps whole fields, no parts");
+  }
+  return {};
+}
+
 Outcome take_part(const spider_kernel& kernel, const spider_part* part, SystemGiven& found) {
   const spider_field all{nullptr, {found.extent[0], found.extent[1], found.extent[2]}, {0, 0}};
   found.part = part == nullptr ? whole_part(all) : *part;
   if (Outcome fit = check_part(kernel, all, found.part); fit.status != SPIDER_OK) return fit;
   if (Outcome fit = check_system_extents(kernel, found.part.whole); fit.status != SPIDER_OK) return fit;
   found.is_cut = !std::equal(std::begin(found.extent), std::end(found.extent), std::begin(found.part.whole));
+  if (found.is_cut) {
+    if (Outcome fit = check_cut(kernel); fit.status != SPIDER_OK) return fit;
+  }
   return place_part(kernel, found);
 }
 

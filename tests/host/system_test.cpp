@@ -38,7 +38,7 @@ struct Sweep0 {
   using Number = float;
   static constexpr const auto& fields = waves::fields;
   [[maybe_unused]] static constexpr int dimensions = 2, columns = 4;
-  static constexpr int row_count = 4, written_count = 2;
+  static constexpr int row_count = 4, written_count = 2, reduced_count = 0;
   static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
   static constexpr spider::ReadRow rows[row_count] = {
       {0, 0, 0, 0, 1}, {0, 0, 1, 0, 0}, {1, 0, 0, 0, 0}, {2, 0, 0, 0, 0}};
@@ -57,7 +57,7 @@ struct Sweep1 {
   using Number = float;
   static constexpr const auto& fields = waves::fields;
   [[maybe_unused]] static constexpr int dimensions = 2, columns = 4;
-  static constexpr int row_count = 5, written_count = 1;
+  static constexpr int row_count = 5, written_count = 1, reduced_count = 0;
   static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
   static constexpr spider::ReadRow rows[row_count] = {
       {0, 0, 0, 0, 0}, {1, 0, 0, -1, 0}, {2, 0, -1, 0, 0}, {2, 0, 0, 0, 0}, {3, 0, 0, 0, 0}};
@@ -125,7 +125,7 @@ struct Mix {
     using Number = Mix::Number;
     static constexpr const auto& fields = Mix::fields;
     [[maybe_unused]] static constexpr int dimensions = 3, columns = 4;
-    static constexpr int row_count = 10, written_count = 2;
+    static constexpr int row_count = 10, written_count = 2, reduced_count = 0;
     static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
     static constexpr spider::ReadRow rows[row_count] = {
         {0, -1, 0, 0, 0}, {0, 0, -2, 0, 0}, {0, 0, 0, -2, 3}, {0, 0, 1, 1, 2}, {0, 2, 0, -1, 0},
@@ -153,7 +153,7 @@ struct Mix {
     using Number = Mix::Number;
     static constexpr const auto& fields = Mix::fields;
     [[maybe_unused]] static constexpr int dimensions = 3, columns = 4;
-    static constexpr int row_count = 4, written_count = 1;
+    static constexpr int row_count = 4, written_count = 1, reduced_count = 0;
     static constexpr int bounded_low[3] = {0, 1, 0}, bounded_high[3] = {0, 0, 2};
     static constexpr spider::ReadRow rows[row_count] = {
         {0, 0, 0, 0, 1}, {1, 0, 0, 0, 0}, {4, -2, 0, 0, 0}, {4, 0, 0, -3, 2}};
@@ -384,7 +384,7 @@ struct Sweep0 {
   using Number = float;
   static constexpr const auto& fields = ring::fields;
   [[maybe_unused]] static constexpr int dimensions = 1, columns = 4;
-  static constexpr int row_count = 2, written_count = 1;
+  static constexpr int row_count = 2, written_count = 1, reduced_count = 0;
   static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
   static constexpr spider::ReadRow rows[row_count] = {{0, 0, 0, -2, 1}, {1, 0, 0, 0, 0}};
   static constexpr spider::WrittenField written[written_count] = {{0, true}};

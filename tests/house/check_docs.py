@@ -121,7 +121,7 @@ def check_lines(root: pathlib.Path) -> list[str]:
 
 def check_tables(root: pathlib.Path) -> list[str]:
     include = root / "runtime/include/spider"
-    headers = "".join((include / name).read_text(encoding="utf-8") for name in ("spider.h", "memory.h", "points.h"))
+    headers = "".join((include / name).read_text(encoding="utf-8") for name in ("spider.h", "memory.h", "points.h", "reductions.h"))
     page = root / "runtime/README.md"
     functions = re.findall(r"^SPIDER_PUBLIC [^(]*?(spider_\w+)\(", headers, re.MULTILINE)
     problems = compare("runtime/README.md", first_column(page, r"`(spider_\w+)\("), functions)

@@ -19,7 +19,7 @@ for header in generator/*/*.h generator/*/*/*.h runtime/include/spider/*.{h,hpp}
   [[ $header == */instructions_cuda.h || $header == */machine/cuda/* ]] || is_first_in_its_source "$header" || printf '%s\n' "$header"
 done |
   xargs -P "$(nproc)" -I '{}' "$compiler" -std=c++20 "${warnings[@]}" "${include[@]}" -include '{}' -x c++ /dev/null
-for header in spider.h memory.h points.h; do
+for header in spider.h memory.h points.h reductions.h; do
   "$cc" -std=c99 "${warnings[@]}" -I runtime/include -include "runtime/include/spider/$header" -x c /dev/null
 done
 for header in spider.hpp half.hpp; do

@@ -3,6 +3,7 @@
 import copy
 import importlib.util
 import json
+import math
 import pathlib
 import pickle
 import sys
@@ -279,6 +280,170 @@ class Cells(unittest.TestCase):
                  r"the points are of arrays of shape \(5, 5\), and p has the shape \(23, 38\)")):
             with self.subTest(words), self.assertRaisesRegex(kind, words):
                 waves.iterate(state, 2, dt=0.1, **keywords)
+
+
+class Reductions(unittest.TestCase):
+    """Numbers of all points, and steps until one of them is small."""
+
+    SPEC = {**HEAT, "stencil": "cooling", "reduce": {"change": {"max": "abs(new(u) - u)"}, "mass": {"sum": "u"},
+                                                     "least": {"min": "new(u)"}, "summed": {"sum": "new(sum)"}}}
+
+    def test_a_sweep_and_its_numbers(self):
+        system, state = make(self.SPEC), heat_state()
+        got, numbers = system(state, reductions=True)
+        for name, array in make(HEAT)(state).items():
+            np.testing.assert_array_equal(got[name], array)
+        self.assertEqual((list(numbers), numbers.steps), (["change", "mass", "least", "summed"], 1))
+        self.assertEqual(numbers["mass"], math.fsum(state["u"].ravel()))
+        self.assertEqual(numbers["summed"], math.fsum(got["sum"].ravel()))
+        self.assertEqual(numbers["least"], got["u"].min())
+        self.assertAlmostEqual(numbers["change"], abs(got["u"] - state["u"].astype(float)).max(), delta=1e-7)
+        self.assertEqual(list(system(state)), ["u", "sum"])
+
+    def test_steps_give_the_numbers_of_the_last_one(self):
+        system, state = make(self.SPEC), heat_state()
+        before = state | system.iterate(state, 4)
+        got, numbers = system.iterate(state, 5, reductions=True)
+        self.assertEqual(numbers, system(before, reductions=True)[1])
+        self.assertEqual(numbers.steps, 5)
+        np.testing.assert_array_equal(got["u"], system.iterate(state, 5)["u"])
+
+    def test_steps_until_a_bound(self):
+        system, state = make(self.SPEC), heat_state()
+        changes = []
+        now = dict(state)
+        for _ in range(12):
+            new, numbers = system(now, reductions=True)
+            changes.append(numbers["change"])
+            now |= new
+        for every, bound in ((1, changes[6]), (4, changes[6]), (5, changes[11]), (7, 0), (100, 0), (1, math.inf)):
+            steps = next((n for n in range(1, 13) if (n % every == 0 or n == 12) and changes[n - 1] <= bound), 12)
+            got, numbers = system.iterate(state, 12, reductions=True, until=("change", bound), check_every=every)
+            self.assertEqual((numbers.steps, numbers["change"]), (steps, changes[steps - 1]))
+            for name, array in system.iterate(state, steps).items():
+                np.testing.assert_array_equal(got[name], array, f"{name} after {steps}")
+        alone = system.iterate(state, 12, until=("change", changes[6]), check_every=1)
+        np.testing.assert_array_equal(alone["u"], system.iterate(state, 7)["u"])
+        np.testing.assert_array_equal(system.iterate(state, 0, until=("change", 1))["u"], state["u"])
+
+    def test_nan_stops_nothing(self):
+        system, state = make(self.SPEC), heat_state()
+        state["u"][3, 4] = np.nan
+        numbers = system.iterate(state, 4, reductions=True, until=("change", math.inf), check_every=1)[1]
+        self.assertEqual(numbers.steps, 4)
+        self.assertTrue(all(math.isnan(number) for number in numbers.values()))
+
+    def test_sources_and_records_until_a_bound(self):
+        system, state = make(self.SPEC), heat_state()
+        signal = np.linspace(-1, 1, 9, dtype=np.float32)
+        asked = {"inject": {"u": ([(2, 3)], signal)}, "record": {"u": [(2, 3), (5, 6)]}}
+        got, records, numbers = system.iterate(state, 9, reductions=True, until=("mass", math.inf), check_every=4, **asked)
+        self.assertEqual((numbers.steps, records["u"].shape), (4, (4, 2)))
+        asked["inject"] = {"u": ([(2, 3)], signal[:4])}
+        wanted, shorter = system.iterate(state, 4, **asked)
+        np.testing.assert_array_equal(got["u"], wanted["u"])
+        np.testing.assert_array_equal(records["u"], shorter["u"])
+        self.assertEqual(records["u"][-1, 0], got["u"][2, 3])
+        self.assertEqual(numbers["mass"], math.fsum(system.iterate(state, 3, inject={"u": ([(2, 3)], signal[:3])})["u"].ravel()))
+
+    def test_progress(self):
+        system, said = make(self.SPEC), []
+
+        def report(done, steps):
+            said.append((done, steps))
+
+        system.iterate(heat_state(), 12, progress=report, until=("mass", math.inf), check_every=5)
+        self.assertEqual(said, [(5, 5)])
+        said.clear()
+        system.iterate(heat_state(), 12, progress=report, until=("mass", 0), check_every=5)
+        self.assertEqual(said, [(5, 12), (10, 12), (12, 12)])
+
+    def test_in_place(self):
+        system, state = make(self.SPEC), heat_state()
+        for steps in (4, 5):
+            mine = copy.deepcopy(state)
+            got, numbers = system.iterate(mine, 20, in_place=True, reductions=True, until=("mass", math.inf), check_every=steps)
+            self.assertEqual(numbers.steps, steps)
+            self.assertIs(got["u"], mine["u"])
+            np.testing.assert_array_equal(mine["u"], system.iterate(state, steps)["u"])
+
+    def test_sums_are_exact_and_rounded_once(self):
+        for storage, lowest, highest in (("f32", -148, 127), ("f64", -1073, 1000)):
+            system = make({"stencil": "totals", "dimensions": 1, "storage": storage, "fields": ["u"], "stages": [{"u": "2*u"}],
+                           "reduce": {"total": {"sum": "u"}}})
+            rng = np.random.default_rng(5)
+            for n in (1, 2, 7, 100, 3000, 50000):
+                values = np.ldexp(rng.uniform(-2, 2, n), rng.integers(lowest, highest, n)).astype(f"f{int(storage[1:]) // 8}")
+                values[n // 2:] = -values[:n - n // 2]
+                values[rng.integers(n)] = rng.uniform(-1, 1)
+                with np.errstate(over="ignore"):
+                    total = system({"u": values}, reductions=True)[1]["total"]
+                self.assertEqual(total, math.fsum(values.tolist()), f"{storage}, {n}")
+
+    def test_halo_faces(self):
+        state = heat_state()
+        padded = np.pad(state["u"], 1, mode="edge")
+        system = make(self.SPEC, fields={**HEAT["fields"], "u": {"boundary": "halo"}})
+        numbers = system({**state, "u": padded[1:-1, 1:-1]}, reductions=True)[1]
+        self.assertEqual(numbers, make(self.SPEC)(state, reductions=True)[1])
+
+    def test_pickles(self):
+        system, state = make(self.SPEC), heat_state()
+        got, numbers = system(state, reductions=True)
+        self.assertEqual(pickle.loads(pickle.dumps(system))(state, reductions=True)[1], numbers)
+        again = pickle.loads(pickle.dumps(numbers))
+        self.assertEqual((again, again.steps), (numbers, 1))
+
+    def test_memory_of_the_runtime_is_no_value(self):
+        kernel = make(self.SPEC)._kernel(spider_gen._compilers.choose("host"))[1]
+        numbers = spider_gen.spider.Reductions(kernel)
+        self.assertEqual(numbers.read(), {"change": -math.inf, "mass": 0, "least": math.inf, "summed": 0})
+        for use in (pickle.dumps, copy.copy, copy.deepcopy):
+            with self.assertRaisesRegex(TypeError, "Reductions own memory and can be neither copied nor pickled"):
+                use(numbers)
+
+    def test_uploads(self):
+        system, state = make(self.SPEC), heat_state()
+        wanted = system.iterate(state, 9, reductions=True, until=("mass", math.inf), check_every=5)
+        with unittest.mock.patch.object(_system, "_WhereTheyAre", _system._OnDeviceOfRuntime):
+            got = system.iterate(state, 9, reductions=True, until=("mass", math.inf), check_every=5)
+        self.assertEqual((got[1], got[1].steps), (wanted[1], 5))
+        np.testing.assert_array_equal(got[0]["u"], wanted[0]["u"])
+
+    def test_refusals(self):
+        system, state = make(self.SPEC), heat_state()
+        for keywords, kind, words in (
+                ({"until": "change"}, TypeError, 'until is a pair, the name of a reduction and its bound, such as'),
+                ({"until": ("change", 1, 2)}, TypeError, "until is a pair"),
+                ({"until": (1, "change")}, TypeError, "until is a pair"),
+                ({"until": ("change", "small")}, TypeError, "the bound of until is a number, not a str"),
+                ({"until": ("u", 1)}, ValueError,
+                 "until names u, and the reductions of cooling are change, mass, least, summed"),
+                ({"until": ("mass", 1), "check_every": 0}, ValueError, "check_every is 0; it must be 1 or more"),
+                ({"until": ("mass", 1), "check_every": -3}, ValueError, "check_every is -3; it must be 1 or more"),
+                ({"until": ("mass", 1), "check_every": 2.5}, TypeError, "integer"),
+                ({"until": ("mass", 1), "steps": -1}, ValueError, "-1 steps; there must be 0 or more"),
+                ({"reductions": True, "steps": 0}, ValueError, "0 steps make no reductions")):
+            with self.subTest(words), self.assertRaisesRegex(kind, words):
+                system.iterate(state, **{"steps": 2, **keywords})
+        for keywords in ({"reductions": True}, {"until": ("change", 1)}):
+            with self.assertRaisesRegex(ValueError, "heat has no reductions: its spec has no `reduce`"):
+                make(HEAT).iterate(state, 2, **keywords)
+        with self.assertRaisesRegex(ValueError, "heat has no reductions"):
+            make(HEAT)(state, reductions=True)
+        empty = heat_state(shape=(0, 5))
+        with self.assertRaisesRegex(ValueError, "cooling has no points to reduce: an axis has no cells"):
+            system(empty, reductions=True)
+        with self.assertRaisesRegex(ValueError, "no points to reduce"):
+            system.iterate(empty, 3, until=("mass", 1))
+        self.assertEqual(system.iterate(empty, 3)["u"].shape, (0, 5))
+
+    def test_scalars_with_names_of_arguments(self):
+        for name in ("until", "check_every", "reductions"):
+            system = make({"stencil": "named", "dimensions": 1, "storage": "f32", "fields": ["u"], "scalars": [name],
+                           "stages": [{"u": f"u*{name}"}]})
+            with self.assertRaisesRegex(TypeError, f"named takes a scalar {name}, which calls have a meaning of their own for"):
+                system({"u": np.ones(3, np.float32)}, **({} if name == "reductions" else {name: 2}))
 
 
 class Refusals(unittest.TestCase):

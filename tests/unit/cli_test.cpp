@@ -41,6 +41,13 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   return result;
 }
 
+GenerateResult generate_adjoint(const spec::SpecSource& source,
+                                const std::vector<spec::ParameterOverride>& /*overrides*/) {
+  GenerateResult result;
+  result.files = {{source.text.substr(0, source.text.find_first_of(" \n")) + "_adjoint.yaml", "adjoint\n"}};
+  return result;
+}
+
 std::string version() {
   return "1.2.3";
 }

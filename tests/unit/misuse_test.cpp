@@ -61,6 +61,8 @@ spider_kernel copying_kernel() {
                  0,
                  nullptr,
                  nullptr,
+                 nullptr,
+                 0,
                  SPIDER_F16};
   kernel.form_count = 1;
   kernel.forms[0].sweep = copy_sweep;

@@ -241,6 +241,63 @@ TEST(Sweeps, HaveFewerPointsALaneWhereRegistersAreFew) {
   EXPECT_EQ(sweep_of("f32", 300).blocks_per_multiprocessor, 1);
 }
 
+// ---- reductions ----
+
+std::vector<int> reduced_by(const SystemSweep& sweep) {
+  std::vector<int> found;
+  for (const SystemReduction& one : sweep.reductions) found.push_back(one.which);
+  return found;
+}
+
+const UpdateNode& reduced_node(const SystemSweep& sweep, std::size_t i = 0) {
+  return sweep.nodes.at(static_cast<std::size_t>(sweep.reductions.at(i).node));
+}
+
+TEST(Reductions, AreMadeByTheSweepThatHasTheirValues) {
+  const std::string reduce =
+      "reduce: {late: {max: \"abs(new(p))\"}, early: {sum: new(u)}, before: {min: \"p[0, 1] - k\"}}\n";
+  const SystemPlan apart = plan_of(waves("nearest") + reduce);
+  ASSERT_EQ(apart.sweeps.size(), 2U);
+  EXPECT_EQ(reduced_by(apart.sweeps[0]), (std::vector{1, 2}));
+  EXPECT_EQ(reduced_by(apart.sweeps[1]), (std::vector{0}));
+  const SystemPlan fused = plan_of(waves("periodic") + reduce);
+  ASSERT_EQ(fused.sweeps.size(), 1U);
+  EXPECT_EQ(reduced_by(fused.sweeps[0]), (std::vector{0, 1, 2}));
+}
+
+TEST(Reductions, TakeTheResultThatIsStored) {
+  const SystemPlan plan = plan_of(waves("nearest") + "reduce: {late: {max: new(p)}}\n");
+  EXPECT_EQ(plan.sweeps.at(1).reductions.at(0).node, plan.sweeps[1].results.at(0).node);
+  EXPECT_EQ(plan.uses, plan_of(waves("nearest")).uses);
+}
+
+TEST(Reductions, RoundToTheStorageOfTheField) {
+  const std::string keys = "stages: [{u: u + a}]\nreduce: {m: {max: new(u)}}\n";
+  const auto operation = [&](const char* u, const char* a) {
+    const SystemPlan plan =
+        plan_of(fmt::format("fields: {{u: {{storage: {}}}, a: {{storage: {}}}}}\n{}", u, a, keys));
+    return reduced_node(plan.sweeps.at(0)).operation;
+  };
+  EXPECT_EQ(operation("f16", "f32"), UpdateOperation::stored);
+  EXPECT_EQ(operation("bf16", "f32"), UpdateOperation::stored);
+  EXPECT_EQ(operation("f32", "f64"), UpdateOperation::stored);  // of doubles
+  EXPECT_NE(operation("f32", "f32"), UpdateOperation::stored);
+  EXPECT_NE(operation("f64", "f32"), UpdateOperation::stored);
+}
+
+TEST(Reductions, ReadWhatAnEarlierSweepHasWritten) {
+  // u is there in the second sweep as a cell, without rounding anew.
+  const SystemPlan plan = plan_of(waves("nearest", "{p: {}, u: {storage: f16}, v: {}, k: {}}") +
+                                  "reduce: {m: {sum: new(u)*new(p)}}\n");
+  ASSERT_EQ(plan.sweeps.size(), 2U);
+  ASSERT_EQ(reduced_by(plan.sweeps[1]), (std::vector{0}));
+  const UpdateNode& product = reduced_node(plan.sweeps[1]);
+  ASSERT_EQ(product.arguments.size(), 2U);
+  const UpdateNode& u = plan.sweeps[1].nodes.at(static_cast<std::size_t>(product.arguments[0]));
+  EXPECT_EQ(u.operation, UpdateOperation::cell);
+  EXPECT_EQ(u.which, 1);
+}
+
 TEST(Numbers, AreDoublesWhereAnyFieldIs) {
   EXPECT_FALSE(plan_of("fields: {u: {}, a: {storage: f16}}\nstages: [{u: u + a}]\n").in_doubles);
   EXPECT_TRUE(plan_of("fields: {u: {}, a: {storage: f64}}\nstages: [{u: u + a}]\n").in_doubles);

@@ -230,7 +230,7 @@ TEST(SystemSpec, HasItsParts) {
       "stages:\n"
       "  - u: u + dt*v*hy\n"
       "  - v: v + c*k*u\n"
-      "    w: 2*u\n"
+      "    k: 2*u\n"
       "reduce: {change: {max: \"abs(new(u) - u)\"}, mass: {sum: u}, least: {min: new(v)}}\n"
       "boundary: {y: {low: {constant: 1}, high: nearest}, x: mirror}\n");
   EXPECT_EQ(spec.name, "t");

@@ -74,7 +74,7 @@ TEST(SystemText, HasTheRowsOfASweepAndWhatItWrites) {
   static constexpr spider::WrittenField written[written_count] = {{0, true}};
 )"));
   EXPECT_TRUE(has(source, "using Number = float;"));
-  EXPECT_TRUE(has(source, "row_count = 4, written_count = 1;"));
+  EXPECT_TRUE(has(source, "row_count = 4, written_count = 1, reduced_count = 0;"));
   EXPECT_TRUE(has(source, "spider::system_sweep<Sweep0>(2),"));
   EXPECT_TRUE(has(source, "spider::system_form<Sweep0>(),"));
   EXPECT_FALSE(has(source, "Sweep1"));

@@ -17,6 +17,7 @@
 
 #include <spider/memory.h>
 #include <spider/points.h>
+#include <spider/reductions.h>
 #include <spider/spider.h>
 #include <spider/half.hpp>
 
@@ -26,6 +27,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -519,12 +521,63 @@ Field<T>& iterate(const spider_kernel* kernel, Field<T>& a, Field<T>& b, std::in
   return result == &b.c_field() ? b : a;
 }
 
+/// Numbers that a system makes of all points, by the names of its `reduce`.
+using Numbers = std::map<std::string, double>;
+
+/// What sweeps of a system add their points to; owns its memory. Sweeps of one stream at a time.
+///
+///     spider::Reductions reductions(poisson_kernel());
+///     poisson.run({.reductions = &reductions});
+///     double mass = reductions.read().at("mass");
+class Reductions {
+ public:
+  /// Of no points. Throws Error where the kernel has no reductions.
+  explicit Reductions(const spider_kernel* kernel) : kernel_(kernel) {
+    spider_reductions* reductions = nullptr;
+    check(spider_reductions_create(kernel, &reductions));
+    reductions_.reset(reductions);
+  }
+
+  /// The numbers of all points since the last read; then they begin anew. Waits for the stream, and cannot be
+  /// captured in a graph. Of no points sums are 0, maxima -infinity and minima infinity.
+  [[nodiscard]] Numbers read(void* stream = nullptr) const {
+    const spider_kernel_info& information = info(kernel_);
+    std::vector<double> values(static_cast<std::size_t>(information.reduction_count));
+    check(spider_reductions_read(reductions_.get(), values.data(), stream));
+    Numbers numbers;
+    for (std::size_t i = 0; i < values.size(); ++i) numbers[information.reduction_names[i]] = values[i];
+    return numbers;
+  }
+
+  /// For the C interface. Throws Error if it was moved from.
+  [[nodiscard]] spider_reductions* c_reductions() const {
+    if (reductions_ == nullptr) throw Error(SPIDER_ERROR_NULL, "the reductions were moved from");
+    return reductions_.get();
+  }
+
+ private:
+  struct Release {
+    void operator()(spider_reductions* reductions) const noexcept { spider_reductions_free(reductions); }
+  };
+
+  const spider_kernel* kernel_;
+  std::unique_ptr<spider_reductions, Release> reductions_;
+};
+
 /// What of a sweep is done, and on which stream.
 struct Launch {
-  Extents offset{};                 ///< of the box to write
-  Extents extent{};                 ///< of the box; zeros: all of the interior
-  std::optional<spider_part> part;  ///< where the fields lie in a larger whole; none: they are whole
-  void* stream = nullptr;           ///< as spider_apply's
+  Extents offset{};                   ///< of the box to write
+  Extents extent{};                   ///< of the box; zeros: all of the interior
+  std::optional<spider_part> part{};  ///< where the fields lie in a larger whole; none: they are whole
+  void* stream = nullptr;             ///< as spider_apply's
+  /// Of systems: what the points are added to, and of several steps those of the last one. Null: nothing.
+  const Reductions* reductions = nullptr;
+};
+
+/// How steps until a bound ended.
+struct Stop {
+  std::int64_t steps = 0;  ///< that were taken
+  Numbers numbers;         ///< of the last one; none of 0 steps
 };
 
 /// A kernel whose spec has an update, with the further fields and scalars that it takes by the names of the
@@ -687,6 +740,7 @@ class Update {
     std::copy_n(launch.extent.begin(), 3, sweep.c.extent);
     sweep.c.part = launch.part ? &*launch.part : nullptr;
     sweep.c.stream = launch.stream;
+    if (launch.reductions != nullptr) sweep.c.reductions = launch.reductions->c_reductions();
   }
 
   template <typename T>
@@ -803,6 +857,30 @@ class System {
     if (steps % 2 != 0) swap_results();
   }
 
+  /// Time steps until the reduction of this name is at most `bound`, at most `steps` of them: every
+  /// `check_every`th and the last compute the reductions, and are waited for. A NaN is never at most
+  /// anything. Launch::reductions must have been read; without them the call makes its own.
+  [[nodiscard]] Stop run_until(std::int64_t steps, const std::string& name, double bound,
+                               std::int64_t check_every = 10, const Launch& launch = {}) const {
+    Sweep sweep;
+    require_no_grid();
+    fill(sweep, launch);
+    const spider_kernel_info& information = info(kernel_);
+    const std::int32_t index =
+        find_name(kernel_, name, information.reduction_names, information.reduction_count, "reduction");
+    std::optional<Reductions> own;
+    if (launch.reductions == nullptr) sweep.c.reductions = own.emplace(kernel_).c_reductions();
+    std::vector<double> values(static_cast<std::size_t>(information.reduction_count));
+    Stop stop;
+    const spider_status status =
+        spider_run_until(kernel_, &sweep.c, steps, index, bound, check_every, &stop.steps, values.data());
+    if (stop.steps % 2 != 0) swap_results();  // also of steps before one that failed
+    check(status);
+    for (std::size_t i = 0; i < values.size() && stop.steps > 0; ++i)
+      stop.numbers[information.reduction_names[i]] = values[i];
+    return stop;
+  }
+
   /// One of a sweep's spider_kernel_info::launch_count launches. Run them in turn, each for all boxes and
   /// parts before the next, and then end_launches().
   void run_launch(std::int32_t index, const Launch& launch = {}) const {
@@ -871,6 +949,7 @@ class System {
     std::copy_n(launch.extent.begin(), 3, sweep.c.extent);
     sweep.c.part = launch.part ? &*launch.part : nullptr;
     sweep.c.stream = launch.stream;
+    if (launch.reductions != nullptr) sweep.c.reductions = launch.reductions->c_reductions();
   }
 
   /// Whether all fields keep what is read beyond a part.

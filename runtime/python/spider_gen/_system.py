@@ -81,8 +81,9 @@ class System(_made.Made):
         their attribute `steps` says how many steps there were, of which records have as many rows.
 
         Cells beyond `halo` faces stay what they are around `state`. `progress` is True for a bar on standard error with the time
-        left, or a function of the steps done and all steps. Of arrays of JAX `checkpoint` says after how many steps a gradient
-        keeps one, to compute those between again: by default after the square root of their number.
+        left, or a function of the steps done and all steps; all are those done where a bound is met. Of arrays of JAX
+        `checkpoint` says after how many steps a gradient keeps one, to compute those between again: by default after the square
+        root of their number.
         """
         asked_for = {"stream": stream, "progress": progress, "in_place": in_place, "reductions": reductions, "until": until}
         if _is_for_jax(state, scalars, *asked_for.values(), accesses=inject):
@@ -472,10 +473,11 @@ def _run(buffers: Any, given: _Given, accesses: Sequence[_Access],
         if reduced is not None:
             numbers.update(in_python(reduced.read, sweep.stream))
 
-    while call.until and numbers.steps < call.steps and not numbers.get(call.until.name, math.inf) <= call.until.bound:
+    while call.until and numbers.steps < call.steps and not numbers.get(call.until.name, math.nan) <= call.until.bound:
         run(min(call.until.check_every, call.steps - numbers.steps))
         if call.report is not None:
-            call.report(numbers.steps, call.steps)
+            is_met = numbers[call.until.name] <= call.until.bound
+            call.report(numbers.steps, numbers.steps if is_met else call.steps)
     if not call.until:
         _progress.in_chunks(kernel, call.steps, call.report, run, buffers.synchronize)
     results = {given.names[i]: buffers.result(i) for i in given.written}

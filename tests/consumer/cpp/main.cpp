@@ -1,8 +1,10 @@
 // Smooths a field by way of a library, carries it along by a second kernel, takes means in f32 and in bf16,
-// lets a membrane swing that a source pushes, and compares with what must come out.
+// lets a membrane swing that a source pushes, steps a system until it settles, and compares with what must
+// come out.
 #include <fast_upwind.h>
 #include <filters.h>
 #include <membrane.h>
+#include <settle.h>
 #include <smooth.h>
 #include <swing.h>
 #include <tilt.h>
@@ -303,6 +305,56 @@ int not_refused(spider_status status, const std::string& words, const Call& call
   return 1;
 }
 
+/// Numbers of all points of a system: a sum that is exact, and steps until changes are small.
+int wrong_reductions(int rows, int columns) {
+  std::vector<float> u(rows * columns);
+  for (int i = 0; i < rows * columns; ++i) u[i] = static_cast<float>(i * 37 % 101);
+  spider::Field<float> first(rows, columns);
+  spider::Field<float> second(rows, columns);
+  spider::System settle(settle_kernel());
+  settle.field("u", first, second).scalar("share", 0.5);
+  const spider::Reductions reductions(settle_kernel());
+  spider::Launch launch;
+  launch.reductions = &reductions;
+  std::vector<float> large = u;
+  large.front() = 0x1p100F;
+  large.back() = -0x1p100F;
+  first.upload(large);
+  settle.run(launch);
+  double mass = 0;
+  for (int i = 1; i < rows * columns - 1; ++i) mass += u[i];
+  int wrong = reductions.read().at("mass") == mass ? 0 : 1;
+
+  double change = 0;
+  std::int64_t steps = 0;
+  std::vector<float> expected = u;
+  do {
+    change = 0;
+    for (int y = 0; y < rows; ++y) {
+      float* row = &expected[y * columns];
+      const float before = row[0];
+      for (int x = 0; x < columns; ++x) {
+        const float next = row[x] + 0.5F * ((x + 1 < columns ? row[x + 1] : before) - row[x]);
+        change = std::max(change, std::fabs(static_cast<double>(next - row[x])));
+        row[x] = next;
+      }
+    }
+    ++steps;
+  } while (change > 9 || steps % 3 != 0);
+  first.upload(u);
+  const spider::Stop stop = settle.run_until(1000, "change", 9, 3, launch);
+  wrong += differences(first, expected);
+  wrong += stop.steps == steps && stop.numbers.at("change") == change ? 0 : 1;
+  const spider::Stop last = settle.run_until(4, "change", -1);
+  return wrong + (last.steps == 4 ? 0 : 1) +
+         not_refused(SPIDER_ERROR_UNSUPPORTED, "has no reduction speed; it has change, mass",
+                     [&] { (void)settle.run_until(9, "speed", 1); }) +
+         not_refused(SPIDER_ERROR_STEPS, "every 0 steps; give 1 or more",
+                     [&] { (void)settle.run_until(9, "mass", 1, 0); }) +
+         not_refused(SPIDER_ERROR_UNSUPPORTED, "has no reductions",
+                     [] { (void)spider::Reductions{swing_kernel()}; });
+}
+
 int wrong_refusals() {
   Fields f(make_membrane(9, 20));
   const spider::Update none(swing_kernel());
@@ -348,10 +400,12 @@ int main() {
         wrong_means<std::uint16_t>(tint_kernel(), {0.5, 0.125, 0.0625, 0.25, 0.0625}, 1, 0x1p-8);
     const int swinging = wrong_in_steps(21, 150) + wrong_in_pairs(21, 150) + wrong_at_points(21, 150) +
                          wrong_in_a_part(21, 150) + wrong_refusals();
-    std::printf("cells wrong: %s %d, %s %d, in boxes %d, f32 %d, bf16 %d, %s %d\n",
+    const int settling = wrong_reductions(21, 150);
+    std::printf("cells wrong: %s %d, %s %d, in boxes %d, f32 %d, bf16 %d, %s %d, %s %d\n",
                 spider::info(smooth_kernel()).name, smoothing, spider::info(upwind_kernel()).name, advection,
-                boxes, single, bfloat, spider::info(swing_kernel()).name, swinging);
-    return smoothing + advection + boxes + single + bfloat + swinging == 0 ? 0 : 1;
+                boxes, single, bfloat, spider::info(swing_kernel()).name, swinging,
+                spider::info(settle_kernel()).name, settling);
+    return smoothing + advection + boxes + single + bfloat + swinging + settling == 0 ? 0 : 1;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -20,6 +20,10 @@ program consumer
       import :: c_ptr
       type(c_ptr) :: kernel
     end function
+    function settle_kernel() bind(c) result(kernel)
+      import :: c_ptr
+      type(c_ptr) :: kernel
+    end function
     function shift_kernel() bind(c) result(kernel)
       import :: c_ptr
       type(c_ptr) :: kernel
@@ -46,7 +50,7 @@ program consumer
   integer :: wrong
 
   wrong = wrong_conversions() + wrong_diffusion(3) + wrong_relaxation() + wrong_shift() + wrong_statuses() + wrong_swing() &
-    + wrong_doubles() + wrong_membrane() &
+    + wrong_doubles() + wrong_membrane() + wrong_reductions() &
     + wrong_mean(tilt_kernel(), SPIDER_F32, [0.5, 0.1, 0.1, 0.2, 0.1], 1 / 7.0, 2.0**(-18)) &
     + wrong_mean(tint_kernel(), SPIDER_BF16, [0.5, 0.125, 0.0625, 0.25, 0.0625], 1.0, 2.0**(-8))
   if (wrong /= 0) error stop 'the results are wrong'
@@ -411,6 +415,52 @@ contains
     call require(spider_synchronize(c_null_ptr))
     call require(spider_field_get(field, values))
     differences = count(abs(values - expected) > 0)
+  end function
+
+  !> Numbers of all points of a system: a sum that is exact, and steps until changes are small.
+  integer function wrong_reductions() result(wrong)
+    type(spider_owned_field) :: fields(1), seconds(1)
+    type(c_ptr) :: reductions
+    real(c_float) :: u(columns, rows), large(columns, rows), next(columns, rows)
+    real(c_double) :: numbers(2), change
+    integer :: x, y, steps, done
+    do y = 1, rows
+      do x = 1, columns
+        u(x, y) = modulo(37 * x + 11 * y * y, 101)
+      end do
+    end do
+    call require(spider_system_field(settle_kernel(), 1, shape(u), fields(1)))
+    call require(spider_system_field(settle_kernel(), 1, shape(u), seconds(1)))
+    call require(spider_reductions_create(settle_kernel(), reductions))
+    large = u
+    large(1, 1) = 2.0**100
+    large(columns, rows) = -2.0**100
+    call require(spider_field_set(fields(1), large))
+    call require(spider_system_run(settle_kernel(), fields, c_null_ptr, seconds, [0.5_c_double], reductions=reductions))
+    call require(spider_reductions_read(reductions, numbers, c_null_ptr))
+    wrong = 0
+    if (abs(numbers(2) - (sum(int(u)) - int(u(1, 1)) - int(u(columns, rows)))) > 0) wrong = wrong + 1
+
+    call require(spider_field_set(fields(1), u))
+    steps = 0
+    do
+      next = u + 0.5 * (cshift(u, 1) - u)
+      change = maxval(abs(next - u))
+      u = next
+      steps = steps + 1
+      if (change <= 9 .and. modulo(steps, 3) == 0) exit
+    end do
+    call require(spider_system_run_until(settle_kernel(), fields, c_null_ptr, reductions, 1, 9.0_c_double, 1000, 3, done, &
+                                         numbers, seconds, [0.5_c_double]))
+    if (done /= steps .or. abs(numbers(1) - change) > 0) wrong = wrong + 1
+    wrong = wrong + differences(fields(1), u)
+    if (spider_system_run_until(settle_kernel(), fields, c_null_ptr, reductions, 3, 9.0_c_double, 9, 3, done, numbers, &
+                                seconds, [0.5_c_double]) /= SPIDER_ERROR_UNSUPPORTED) wrong = wrong + 1
+    if (index(spider_error(), 'no reduction 2') == 0) wrong = wrong + 1
+    call require(spider_reductions_free(reductions))
+    call spider_field_destroy(fields(1))
+    call spider_field_destroy(seconds(1))
+    print '(a, i0, a)', 'reductions: ', wrong, ' wrong'
   end function
 
   !> Failures are statuses with words, and what a kernel says of itself is readable.

@@ -270,6 +270,8 @@ std::unique_ptr<spider_kernel> make_kernel() {
                   0,
                   nullptr,
                   nullptr,
+                  nullptr,
+                  0,
                   SPIDER_F16};
   kernel->form_count = 1;
   kernel->forms[0].sweep = sweep_of_nothing;
@@ -582,8 +584,9 @@ TEST_F(CudaBackend, RunsAllLaunchesOfASystem) {
   static constexpr spider::ReadRow at_point[] = {{0, 0, 0, 0, 0}};
   static constexpr spider::WrittenField other[] = {{0, true}};
   static constexpr spider::WrittenField same[] = {{0, false}};
-  static constexpr spider::SystemSweep sweeps[] = {{1, around, 2, other, 1, {0, 1, 1}, {0, 0, 1}, 8},
-                                                   {1, at_point, 1, same, 1, {}, {}, 8}};
+  static constexpr spider::SystemSweep sweeps[] = {
+      {1, around, 2, other, 1, {0, 1, 1}, {0, 0, 1}, 8, nullptr, 0, {}},
+      {1, at_point, 1, same, 1, {}, {}, 8, nullptr, 0, {}}};
   static constexpr spider::SystemFacts system = {&field, sweeps};
   static constexpr const char* names[] = {"u"};
   static constexpr std::int32_t storages[] = {SPIDER_F16};

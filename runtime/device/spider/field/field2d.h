@@ -17,7 +17,7 @@
 namespace spider {
 inline namespace device_4 {
 
-/// `Element` is the bits of a cell. The field is the block's image (SweepForm::takes_images).
+/// `Element` is the bits of a cell.
 template <class Element>
 struct Field2d {
   const Element* input;  ///< the field's first interior element
@@ -28,9 +28,10 @@ struct Field2d {
   bool aligned_input, aligned_output;        ///< as SweepArguments has them
 
   Field2d() = default;
-  SPIDER_DEVICE explicit Field2d(const SweepArguments& field)
-      : input(static_cast<const Element*>(field.input) + device::image_index() * field.input_stride[0]),
-        output(static_cast<Element*>(field.output) + device::image_index() * field.output_stride[0]),
+  /// `image` is device::image_index() in kernels of forms that take images (SweepForm::takes_images).
+  SPIDER_DEVICE explicit Field2d(const SweepArguments& field, std::int64_t image = 0)
+      : input(static_cast<const Element*>(field.input) + image * field.input_stride[0]),
+        output(static_cast<Element*>(field.output) + image * field.output_stride[0]),
         input_stride(field.input_stride[1]),
         output_stride(field.output_stride[1]),
         rows(static_cast<std::int32_t>(field.extent[1])),
@@ -205,7 +206,6 @@ constexpr SweepForm strips_form(SweepFunction sweep, int warps_per_block, int wa
                              (Stencil::lowest_high < 0 ? -Stencil::lowest_high : 0);
   form.tiling.anchor = 64;
   form.tiling.prologue_steps = Stencil::row_high - Stencil::row_low;
-  form.takes_images = true;
   return form;
 }
 

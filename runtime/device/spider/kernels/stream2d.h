@@ -138,7 +138,7 @@ struct Stream2d {
     int lane;
 
     SPIDER_DEVICE Strip(const ArgumentsOf<Stencil>& arguments, const Walk& walk)
-        : Field2d<Element>(arguments),
+        : Field2d<Element>(arguments, device::image_index()),
           UpdateSource<Stencil>(arguments),
           first_row(walk.first_row + row_low),
           left(arguments.grid.strips.first_column + walk.across * strip_outputs + first_column),
@@ -694,6 +694,7 @@ constexpr SweepForm stream2d_form() {
                            Kernel::operands_begin + Stencil::operand_count * operand_bytes,
                            Kernel::strip_outputs, Stencil::ring_vectors * Kernel::vector_elements);
   form.tiling.preferred_steps = Stencil::preferred_rows;
+  form.takes_images = true;
   return form;
 }
 

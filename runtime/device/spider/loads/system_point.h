@@ -11,7 +11,8 @@
 ///   scalar(i), index(axis), extent(axis), bounded<field, dz, dy, dx>(value) and stored<field>(value), the
 ///   value as a cell of the field holds it: numbers of all points of a lane, which each operation takes
 ///   together, so that cells need registers only until they are used;
-/// - folded_reach, only where a point has also folded<field, reach z, y, x>(function of a point), the sum over
+/// - folded_reach, only where a point has also folded<field, reach z, y, x>(function of a point), the sum
+/// over
 ///   the point and the ghost cells that take its value, and inside<dz, dy, dx>(function).
 #pragma once
 

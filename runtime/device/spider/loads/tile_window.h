@@ -25,7 +25,7 @@ struct FieldTile : Field2d<typename Storage::Element> {
   /// The one at the upper left: its row is the last multiple of `row_anchor` that is not below the sweep's
   /// first row, its column the grid's first.
   SPIDER_DEVICE FieldTile(const SweepArguments& field, int row_anchor)
-      : Field2d<typename Storage::Element>(field),
+      : Field2d<typename Storage::Element>(field, device::image_index()),
         row(this->wanted.row_begin / row_anchor * row_anchor),
         column(field.grid.volume.first_column) {}
 };

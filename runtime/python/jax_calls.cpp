@@ -23,13 +23,13 @@ namespace {
 
 /// A kernel, and the functions of the runtime in its library.
 struct Known {
-  const spider_kernel* kernel;
-  const spider_kernel_info* info;
-  decltype(&spider_run) run;
-  decltype(&spider_run_steps) run_steps;
-  decltype(&spider_last_error) last_error;
-  decltype(&spider_download) download;
-  decltype(&spider_synchronize) synchronize;
+  const spider_kernel* kernel = nullptr;
+  const spider_kernel_info* info = nullptr;
+  decltype(&spider_run) run = nullptr;
+  decltype(&spider_run_steps) run_steps = nullptr;
+  decltype(&spider_last_error) last_error = nullptr;
+  decltype(&spider_download) download = nullptr;
+  decltype(&spider_synchronize) synchronize = nullptr;
 };
 
 /// By a name that is the same in each process, unlike an address: JAX may keep a compiled program in files.
@@ -53,13 +53,13 @@ enum FieldRoom : std::int64_t {
 
 /// What a custom call is given.
 struct Call {
-  ffi::RemainingArgs operands;
-  ffi::RemainingRets results;
+  const ffi::RemainingArgs& operands;
+  const ffi::RemainingRets& results;
   Known known;
-  std::int64_t steps;  ///< 0: one sweep
+  std::int64_t steps = 0;  ///< 0: one sweep
   ffi::Span<const std::int64_t> rooms;
-  void* stream;
-  bool on_device;
+  void* stream = nullptr;
+  bool on_device = false;
 };
 
 ffi::Error failed(const Known& known, spider_status status) {

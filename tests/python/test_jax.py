@@ -1,5 +1,6 @@
 """Arrays of JAX, on the host: results, jit, vmap, gradients, and what is refused. Prints `skipped` where JAX is not installed."""
 
+import dataclasses
 import os
 import pathlib
 import pickle
@@ -19,6 +20,7 @@ import numpy as np
 import spider_gen
 from jax import numpy as jnp
 from jax.test_util import check_grads
+from spider_gen import _compilers
 
 jax.config.update("jax_enable_x64", True)
 
@@ -32,6 +34,13 @@ SYSTEM = {"stencil": "sound", "dimensions": 2, "storage": "f64", "boundary": "ne
           "fields": {"p": {}, "v": {"boundary": {"constant": 0}}, "k": {}, "d": {"axes": ["x"]}},
           "stages": [{"v": "v + dt*d*(p[0, 1] - p)"}, {"p": "p + dt*k*k*(v - v[0, -1]) + 0.1*p*p[1, 0]"}]}
 SHAPE = (8, 11)
+
+
+def compile_fast():
+    """Kernels are small and swept a few times."""
+    host = _compilers.host()
+    fast = dataclasses.replace(host, compile_options=tuple("-O1" if one == "-O3" else one for one in host.compile_options))
+    _compilers.host = lambda: fast
 
 
 def host(spec, **changes):
@@ -141,7 +150,7 @@ class Stencils(Test):
 
     def on_cuda(self, u):
         made = host(HEAT)
-        made._kernel(spider_gen._compilers.host())
+        made._kernel(_compilers.host())
         made._backend = "cuda"
         made(u)
 
@@ -293,4 +302,5 @@ class WithoutWideNumbers(Test):
 
 
 if __name__ == "__main__":
+    compile_fast()
     unittest.main()

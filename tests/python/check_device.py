@@ -119,8 +119,9 @@ def check_libraries():
         except ImportError:
             continue
         array = make(library)
-        numpy.testing.assert_array_equal(cupy.asnumpy(one(array)), wanted)
-        numpy.testing.assert_array_equal(cupy.asnumpy(one.iterate(array, 3)), cupy.asnumpy(one.iterate(u, 3)))
+        on_host = numpy.asarray if name == "jax.numpy" else cupy.asnumpy
+        numpy.testing.assert_array_equal(on_host(one(array)), wanted)
+        numpy.testing.assert_array_equal(on_host(one.iterate(array, 3)), cupy.asnumpy(one.iterate(u, 3)))
         if name == "jax.numpy":
             refuse(TypeError, "immutable", lambda: one(u, out=array))  # noqa: B023
         found.append(name)

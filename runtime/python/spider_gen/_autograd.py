@@ -7,7 +7,7 @@ import contextlib
 import os
 import pkgutil
 import sys
-from typing import Any, Callable
+from typing import Any, Callable, Iterable
 
 _TRACED = ("_traced", "_torch")
 _dynamo_knows = False
@@ -45,9 +45,9 @@ def refuse(array: Any, what: str) -> None:
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(array, torch.Tensor):
         _refuse_tensor(torch, array, what)
-    elif _is_jax_tracer(array):
-        raise TypeError(f"{what} is traced by JAX (jit, vmap, grad) and has no values yet: call the stencil outside of the "
-                        f"traced function, or through jax.pure_callback")
+    elif is_jax_tracer(array):
+        raise TypeError(f"{what} is traced by JAX (jit, vmap, grad) and has no values yet: call this outside of the traced "
+                        f"function, or through jax.pure_callback")
     elif _is_fx_proxy(array):
         raise TypeError(f"{what} is traced by torch.fx and has no values yet: call the stencil outside of the traced function")
     elif library != "cupy" and _records(array):
@@ -96,7 +96,19 @@ def _records(array: Any) -> bool:
     return getattr(array, "requires_grad", False) is True or getattr(array, "stop_gradient", True) is False
 
 
-def _is_jax_tracer(array: Any) -> bool:
+def is_for_jax(arrays: Iterable[Any], *asked: Any) -> bool:
+    """Whether JAX runs the kernel: for arrays of JAX, where nothing is asked for (None, False) that only others have, and for all
+    that it traces."""
+    jax = sys.modules.get("jax")
+    if jax is None:
+        return False
+    found = [array for array in arrays if isinstance(array, jax.Array)]
+    if any(map(is_jax_tracer, found)):
+        return True
+    return any(array.ndim > 0 for array in found) and all(one is None or one is False for one in asked)
+
+
+def is_jax_tracer(array: Any) -> bool:
     jax = sys.modules.get("jax")
     return jax is not None and isinstance(array, jax.core.Tracer)
 

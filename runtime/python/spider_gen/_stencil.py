@@ -96,6 +96,10 @@ class Stencil(_traced.StencilCalls, _made.Made):
     def _call(self, u: Any, out: Any = None, stream: Any = None, axes: Any = None, **given: Any) -> Any:
         """One sweep by the kernel."""
         _autograd.keep_dynamo_out()
+        if _autograd.is_for_jax((u, *given.values()), out, stream):
+            from . import _jax
+
+            return _jax.sweep(self, u, axes, given, out=out, stream=stream)
         if axes is None:
             fresh = _places.new_like(u) if out is None and stream is None and self._launches else None
             if fresh is not None and self._launch_again(u, fresh, stream, given):
@@ -283,9 +287,14 @@ class Stencil(_traced.StencilCalls, _made.Made):
 
     @_autograd.untraced
     def _iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,
-                 progress: bool | Callable[[int, int], None] = False, axes: Any = None, **given: Any) -> Any:
+                 progress: bool | Callable[[int, int], None] = False, axes: Any = None, checkpoint: int | None = None,
+                 **given: Any) -> Any:
         """Time steps by the kernel."""
         _autograd.keep_dynamo_out()
+        if _autograd.is_for_jax((u, *given.values()), out, stream, progress):
+            from . import _jax
+
+            return _jax.iterate(self, u, steps, axes, given, checkpoint, out=out, stream=stream, progress=progress)
         source = _arrays.wrap(u)
         results = axes is None and self._transposed_results(source, out, stream, True, given, functools.partial(
             Stencil._iterate, steps=steps, progress=_thin.guard(progress)))

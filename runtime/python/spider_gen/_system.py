@@ -12,7 +12,8 @@ from . import _arrays, _autograd, _compilers, _made, _progress, _traced, _transf
 from ._calls import in_python
 from ._points import Points
 
-_OWN_WORDS = ("state", "steps", "stream", "progress", "inject", "record", "in_place", "reductions", "until", "check_every", "checkpoint")
+_OWN_WORDS = ("state", "steps", "stream", "progress", "inject", "record", "in_place", "reductions", "until", "check_every",
+              "checkpoint")
 
 Accesses = Mapping[str, Any]
 
@@ -40,6 +41,10 @@ class System(_traced.SystemCalls, _made.Made):
     def _call(self, state: Mapping[str, Any], stream: Any = None, in_place: bool = False, reductions: bool = False,
               **scalars: Any) -> Any:
         """One sweep by the kernel."""
+        if _is_for_jax(state, scalars, stream, in_place, reductions):
+            from . import _jax
+
+            return _jax.sweep_system(self, state, scalars, stream=stream, in_place=in_place, reductions=reductions)
         results, _, numbers = self._advance(_Call(state, 1, stream, in_place, scalars, reductions=bool(reductions)))
         return (results, numbers) if reductions else results
 
@@ -47,8 +52,13 @@ class System(_traced.SystemCalls, _made.Made):
     def _iterate(self, state: Mapping[str, Any], steps: int, stream: Any = None,
                  progress: bool | Callable[[int, int], None] = False, inject: Accesses | None = None,
                  record: Accesses | None = None, in_place: bool = False, reductions: bool = False,
-                 until: tuple[str, float] | None = None, check_every: int = 10, **scalars: Any) -> Any:
+                 until: tuple[str, float] | None = None, check_every: int = 10, checkpoint: int | None = None, **scalars: Any) -> Any:
         """Time steps by the kernel."""
+        asked_for = {"stream": stream, "progress": progress, "in_place": in_place, "reductions": reductions, "until": until}
+        if _is_for_jax(state, scalars, *asked_for.values(), accesses=inject):
+            from . import _jax
+
+            return _jax.iterate_system(self, state, steps, scalars, inject, record, checkpoint, **asked_for)
         for what, asked, value in (("inject", inject, "(points, values)"), ("record", record, "points")):
             if asked is not None and not isinstance(asked, Mapping):
                 raise TypeError(f"{what} is a dict by the names of fields, {{NAME: {value}}}, not a {type(asked).__name__}")
@@ -86,6 +96,14 @@ class System(_traced.SystemCalls, _made.Made):
         for array in results.values():
             _autograd.mark_written(array)
         return results, records, numbers
+
+
+def _is_for_jax(state: Any, scalars: Mapping[str, Any], *asked: Any, accesses: Any = None) -> bool:
+    if not isinstance(state, Mapping):
+        return False
+    pairs = accesses.values() if isinstance(accesses, Mapping) else []
+    values = [pair[1] for pair in pairs if isinstance(pair, (tuple, list)) and len(pair) == 2 and _autograd.is_jax_tracer(pair[1])]
+    return _autograd.is_for_jax((*state.values(), *scalars.values(), *values), *asked)
 
 
 class Reductions(dict):

@@ -35,7 +35,8 @@ class StencilCalls:
         `out` and the input one step back have the shape of `u`; a field that lacks the batch is the same for all images.
 
         Returns `out`, or a new array of the same library and device; NumPy's, where the array is on the host and of neither
-        NumPy nor PyTorch, and CuPy's or PyTorch's, where it is on a device and of neither. With `halo` faces `u` is a view into
+        NumPy nor PyTorch, and CuPy's or PyTorch's, where it is on a device and of neither. Arrays of JAX give one of JAX, also
+        inside jit, vmap and grad, unless `out` or `stream` is given. With `halo` faces `u` is a view into
         a padded array, whose cells around it are read; for all others it is all that is read. `stream` is one of CuPy or
         PyTorch, or a number; without it work goes to the stream that the array's library is on, and calls return when it is
         queued. Arrays on the host are ready on return.
@@ -79,7 +80,7 @@ class StencilCalls:
         torch = _operators(self, [u, *given.values()], asked)
         if torch is not None:
             return torch.iterate(self, u, steps, axes, checkpoint, given)
-        return self._iterate(u, steps, out, stream, progress, axes, **given)
+        return self._iterate(u, steps, out, stream, progress, axes, checkpoint, **given)
 
 
 class SystemCalls:
@@ -139,4 +140,5 @@ class SystemCalls:
         torch = _operators(self, [*fields, *values], asked)
         if torch is not None:
             return torch.iterate_system(self, state, steps, checkpoint, inject, record, scalars)
-        return self._iterate(state, steps, stream, progress, inject, record, in_place, reductions, until, check_every, **scalars)
+        return self._iterate(state, steps, stream, progress, inject, record, in_place, reductions, until, check_every, checkpoint,
+                             **scalars)

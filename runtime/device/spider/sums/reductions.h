@@ -135,7 +135,7 @@ struct BlockReductions {
       lane.bound = bound;
       lane.least = least_of_all;
       if (!(least >= most * 0x1p-26F && least_of_all > bound * 0x1p-60F)) return false;
-      double together = static_cast<double>(values.of[0]);
+      auto together = static_cast<double>(values.of[0]);
       SPIDER_UNROLL
       for (int c = 1; c < count; ++c) together = device::add(together, static_cast<double>(values.of[c]));
       const double high = device::add(lane.sum.high, together);

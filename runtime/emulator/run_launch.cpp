@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "block.h"
+#include "src/fields.h"
 #include "src/float_mode.h"
 
 namespace spider::emulator {

@@ -55,7 +55,7 @@ configure -S "$work/source" -G "$generator" -DCONSUMER_BACKEND="$backend" "${opt
 build "first build" "${config[@]}"
 did 'Generating stencil' || fail "first build: no kernel was generated"
 for kernel in "$work"/source/*.yaml; do
-  [[ $(times_done "Generating stencil $(basename -- "$kernel" .yaml)") == 1 ]] || fail "first build: $kernel, not once"
+  [[ $(times_done "Generating stencil $(basename -- "$kernel" .yaml)( |$)") == 1 ]] || fail "first build: $kernel, not once"
 done
 expect_right_result "first build"
 if [[ $run == yes && -e $work/source/check.sh ]]; then

@@ -109,6 +109,14 @@ class Stencils(Test):
         gradients(lambda u: self.heat.iterate(u, 7), jnp.asarray(self.u), order=2)
         gradients(jax.jit(lambda u: self.heat.iterate(u, 7, checkpoint=3)), jnp.asarray(self.u))
 
+    def test_gradient_in_another_order_of_the_axes(self):
+        spec = {"stencil": "turn", "dimensions": 2, "storage": "f64", "shape": "taps", "boundary": "periodic",
+                "coefficients": [{"at": [0, 1], "weight": 2}, {"at": [1, 0], "weight": 3}]}
+        turn = spider_gen.stencil(spec, backend="host", options=("--axes", "xy"))
+        u, bar, change = (jnp.asarray(np.random.default_rng(seed).random((9, 12))) for seed in range(3))
+        gradient = jax.grad(lambda one: (turn(one) * bar).sum())(u)
+        self.assertAlmostEqual(float((gradient * change).sum()), float((turn(change) * bar).sum()), places=10)
+
     def test_several_steps_in_a_sweep(self):
         one = host(HEAT, steps=4, boundary="nearest")
         for steps in (4, 8, 9, 12):

@@ -27,13 +27,14 @@ def adjoint_of(made: Stencil | System) -> Stencil | System:
 
     SpecError where there is none, such as of whole numbers."""
     if made._adjoint is None:
-        spec = _adjoint_spec(made._spec)
+        spec = adjoint_spec(made._spec)
         kind = System if _generator.generate(spec).is_system else Stencil
         made._adjoint = kind(spec, made._backend)
     return made._adjoint
 
 
-def _adjoint_spec(spec: _generator.Spec) -> _generator.Spec:
+def adjoint_spec(spec: _generator.Spec) -> _generator.Spec:
+    """What `spider-gen --adjoint` writes of a spec, with the options that a kernel of it takes."""
     defines, others = [], []
     options = iter(spec.options)
     for option in options:

@@ -16,6 +16,7 @@ import numpy
 from jax import numpy as jnp
 
 from . import _autograd, _cache, _compilers, _generator, _images, _package, spider
+from ._adjoint import adjoint_spec as _adjoint_spec
 from ._calls import in_python
 from ._further import OWN_WORDS
 from ._points import Points
@@ -257,22 +258,11 @@ def _no_gradient(made: Any, error: Exception) -> TypeError:
 def _adjoint(made: Any) -> Any:
     """The adjoint of a sweep. TypeError with the generator's words where there is none."""
     try:
-        said = _generator.run([*_definitions(made._spec.options), "--adjoint"], made._spec)
+        spec = _adjoint_spec(made._spec)
     except _generator.SpecError as error:
         raise _no_gradient(made, error) from error
     # The adjoint of an adjoint has names of its own.
-    return _remade(made, re.sub(r"_bar\b", "_bar" + "t" * (1 + _order(made)), said.stdout).encode(), ())
-
-
-def _definitions(options: Sequence[str]) -> list[str]:
-    """Those options that `--adjoint` takes."""
-    found, rest = [], iter(options)
-    for option in rest:
-        if option in ("-D", "--define"):
-            found += [option, next(rest, "")]
-        elif option.startswith(("-D", "--define=")):
-            found.append(option)
-    return found
+    return _remade(made, re.sub(rb"_bar\b", b"_bar" + b"t" * (1 + _order(made)), spec.text), spec.options)
 
 
 def _order(made: Any) -> int:

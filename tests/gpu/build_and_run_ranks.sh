@@ -121,8 +121,8 @@ build_programs() {
       "-I$runtime/include" "-I$runtime/device" "-I$runtime/src" "-I$runtime/distributed/include" "${includes[@]}" \
       ${NCCL_ROOT:+"-I$NCCL_ROOT/include"} -Xcompiler "-fPIC,-Wall,-Wextra,-Werror" -c "$source" -o "$object")")
   }
-  for source in "$runtime"/src/*.cpp "$runtime"/distributed/src/*.cpp "$runtime/distributed/src/transport_nccl.cu"; do
-    [[ $source != */nccl_missing.cpp ]] || continue
+  for source in "$runtime"/src/*.cpp "$runtime"/distributed/src/*.cpp "$runtime"/distributed/src/*.cu; do
+    [[ $source != */gpus_missing.cpp ]] || continue
     compile "runtime_$(basename -- "${source%.*}")_$(basename -- "$(dirname -- "$(dirname -- "$source")")")" "$source" -std=c++20
     shared+=("$object")
   done

@@ -188,7 +188,7 @@ Outcome make_transport(spider_grid& grid) {
     if (Outcome apart = agree(communicator, check_devices(communicator)); apart.status != SPIDER_OK)
       return apart;
   }
-  TransportOutcome made = make_nccl_transport(communicator, largest);
+  TransportOutcome made = make_gpu_transport(communicator, largest);
   grid.transport = std::move(made.transport);
   if (made.outcome.status == SPIDER_OK && spider_prepare(grid.kernel) != SPIDER_OK)
     made.outcome = {SPIDER_ERROR_DEVICE, spider_last_error()};
@@ -244,7 +244,11 @@ Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel,
   if (fit.status == SPIDER_OK) fit = cut(grid, *kernel, {whole[0], whole[1], whole[2]}, parts, rank);
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
   if (fit = make_transport(grid); fit.status != SPIDER_OK) return fit;
-  for (const auto& field : grid.fields) field->transport = grid.transport;
+  grid.routes = grid.transport->routes();
+  for (const auto& field : grid.fields) {
+    field->transport = grid.transport;
+    field->routes = grid.routes;
+  }
   return {};
 }
 
@@ -761,6 +765,10 @@ spider_grid* spider_grid_of_field(const spider_grid* grid, int32_t field) {
 
 const spider_grid_layout* spider_grid_info(const spider_grid* grid) {
   return grid == nullptr ? nullptr : &grid->layout;
+}
+
+const char* spider_grid_transport(const spider_grid* grid) {
+  return grid == nullptr ? nullptr : grid->routes.c_str();
 }
 
 spider_status spider_grid_exchange(spider_grid* grid, const spider_field* field, void* stream) {

@@ -330,6 +330,7 @@ void measure(const spider_kernel* kernel, const Request& request) {
       static_cast<long long>(layout.extent[1]), static_cast<long long>(layout.extent[2]), all_ranks(),
       1e6 * measured.sweep, 1e6 * measured.exchange, sent / 1e6, measured.bandwidth / 1e9,
       1e6 * measured.step, 100 * measured.sweep / measured.step, hidden);
+  std::printf("Halos of rank 0: %s\n", grid.transport().c_str());
   std::printf("On paper, at %.0f GB/s between hosts of 8:\n", request.network / 1e9);
   print_model(measured, grid.extents(), halo, sizeof(T), 8, request.network);
 }
@@ -360,6 +361,7 @@ void measure_sound(const Request& request) {
                 },
                 [&](int count) { part.step(grid.system(), count); }});
   if (this_rank() != 0) return;
+  std::printf("Halos of rank 0: %s\n", grid.transport().c_str());
   const spider::Extents own = grid.extents();
   std::printf(
       "sound_block, %lld x %lld x %lld a rank, %d ranks: launches %.1f us, step %.1f us: %.1f %% of a rank "

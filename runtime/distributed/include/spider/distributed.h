@@ -2,8 +2,9 @@
  * Fields on the ranks of an MPI communicator: each holds a part of a whole field, with a halo that exchanges
  * fill. C. Every function with a grid is collective: all ranks of its communicator call it, with arguments
  * that mean the same, and all get the same status; spider_last_error says which rank it came from. MPI starts
- * and ends with the caller, and must allow the calls of the threads that make them. Between GPUs bytes are
- * moved by NCCL, between fields in host memory by MPI. */
+ * and ends with the caller, and must allow the calls of the threads that make them. Between GPUs of a host
+ * that reach each other's memory halos are copied into it, between others NCCL moves them, between fields in
+ * host memory MPI. */
 #ifndef SPIDER_DISTRIBUTED_H
 #define SPIDER_DISTRIBUTED_H
 
@@ -66,6 +67,11 @@ SPIDER_PUBLIC spider_grid* spider_grid_of_field(const spider_grid* grid, int32_t
 /** Valid as long as the grid; NULL where that is. Of a system the halo is the most that one of its fields
  * keeps. Not collective. */
 SPIDER_PUBLIC const spider_grid_layout* spider_grid_info(const spider_grid* grid);
+
+/** How halos come to this rank and leave it, in words: "copies into the memory of 2 neighbours", "NCCL with 1
+ * neighbour", both, or "MPI"; empty where GPUs have no neighbours. Valid as long as the grid; NULL where that
+ * is. Not collective. */
+SPIDER_PUBLIC const char* spider_grid_transport(const spider_grid* grid);
 
 /** Fills the halo of `field`, corners included, from the other ranks, in the order of `stream`. Cells beyond
  * `halo` faces of the whole are the caller's: they are read, sent to neighbours and not written. */

@@ -291,7 +291,7 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
 
 std::string in_words(const Case& drawn, int ranks) {
   std::string text = drawn.name + ", " + std::to_string(ranks) + " ranks";
-  const char* separator = drawn.cartesian ? " as " : " as MPI divides them, not ";
+  const char* separator = drawn.cartesian ? " as " : " as the grid divides them, not ";
   for (const int count : drawn.parts) {
     text += separator + std::to_string(count);
     separator = " x ";

@@ -123,7 +123,7 @@ bool check_against_one_rank(MPI_Comm ranks, const spider_kernel* kernel, const s
   return same == 1;
 }
 
-/// As MPI divides the ranks, and with all of them along x.
+/// As the grid divides the ranks, and with all of them along x.
 template <typename T>
 bool check_cuts(const spider_kernel* kernel, const spider::Extents& whole, std::int64_t steps) {
   const Cartesian along_x(kernel, whole, {1, 1, all_ranks()});
@@ -272,11 +272,8 @@ template <typename T>
 void measure(const spider_kernel* kernel, const Request& request) {
   constexpr int calls = 30;
   const int dimensions = spider::info(kernel).dimensions;
-  std::array<int, 3> parts{};
-  MPI_Dims_create(all_ranks(), dimensions, parts.data());
   spider::Extents whole = request.measure;
-  for (int i = 0; i < dimensions; ++i)
-    whole[static_cast<std::size_t>(3 - dimensions + i)] *= parts[static_cast<std::size_t>(i)];
+  whole[static_cast<std::size_t>(3 - dimensions)] *= all_ranks();
   spider::Grid grid(MPI_COMM_WORLD, kernel, whole);
   auto a = grid.make_field<T>();
   auto b = grid.make_field<T>();
@@ -338,10 +335,8 @@ void measure(const spider_kernel* kernel, const Request& request) {
 /// What a step of sound costs beside the launches of a rank alone.
 void measure_sound(const Request& request) {
   constexpr int calls = 30;
-  std::array<int, 3> parts{};
-  MPI_Dims_create(all_ranks(), 3, parts.data());
   spider::Extents whole = request.measure;
-  for (std::size_t axis = 0; axis < 3; ++axis) whole[axis] *= parts[axis];
+  whole[0] *= all_ranks();
   const spider_kernel* const kernel = sound_block_kernel();
   spider::Grid grid(MPI_COMM_WORLD, kernel, whole);
   Sound part = make_part(grid);

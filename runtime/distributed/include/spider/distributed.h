@@ -42,11 +42,12 @@ typedef struct spider_grid_layout {
 
 /** Cuts `whole` over the ranks of `communicator`, which is duplicated. Of a system `whole` is that of fields
  * with all axes. A Cartesian communicator is used as it
- * is: its dimensions are z, y, x, or the first of them; otherwise MPI_Dims_create divides the ranks.
+ * is: its dimensions are z, y, x, or the first of them; otherwise the ranks are divided so that a step takes
+ * the least time by estimate.
  * `periodic` says for z, y, x what the caller expects of the kernel's rules; NULL expects nothing. Ranks that
  * differ in kernel or extents, a Cartesian communicator or `periodic` that contradict the kernel's rules, and
  * parts narrower than the halo are refused, and cuts of an axis along which some fields of a system are
- * periodic and others not; MPI_Dims_create gives such an axis one rank. With the CUDA back end the current
+ * periodic and others not; without a Cartesian communicator such an axis has one rank. With the CUDA back end the current
  * device is this rank's, each rank has one of its own, and the kernel is loaded. */
 SPIDER_PUBLIC spider_status spider_grid_create(MPI_Comm communicator, const spider_kernel* kernel,
                                                const int64_t whole[3], const int32_t periodic[3],

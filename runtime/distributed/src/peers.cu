@@ -261,8 +261,9 @@ Outcome Peers::take(const std::vector<Step>& steps) {
   const CUresult taken = reinterpret_cast<TakeSteps>(take_steps_)(
       stream_, static_cast<unsigned>(steps.size()), operations.data(), 0);
   if (taken == CUDA_SUCCESS) return {};
-  return {SPIDER_ERROR_LAUNCH,
-          "a flag of a halo failed: cuStreamBatchMemOp says " + std::to_string(static_cast<int>(taken))};
+  return {SPIDER_ERROR_LAUNCH, "a flag of a halo failed: cuStreamBatchMemOp says " +
+                                   std::to_string(static_cast<int>(taken)) +
+                                   "; SPIDER_PEER_COPIES=0 in the environment leaves halos to NCCL"};
 }
 
 Outcome Peers::await_room(const Exchanges& exchanges) {

@@ -113,16 +113,18 @@ def _transpose_kernel(cell_bytes: int, device: int) -> Any:
     return module.get_function(f"transpose<{cell}>")
 
 
+@functools.lru_cache(maxsize=256)
+def _transpose_launch(rows: int, columns: int) -> tuple[tuple[int], tuple[Any, ...]]:
+    """Blocks, and the kernel's arguments after the arrays. The longer axis is that of the threads."""
+    numbers = (rows, columns, 1, rows, columns, 1) if rows >= columns else (columns, rows, rows, 1, 1, columns)
+    kinds = (numpy.int64, numpy.int32, *4 * (numpy.int64,))
+    return (-(-numbers[0] // _THREADS),), tuple(kind(number) for kind, number in zip(kinds, numbers))
+
+
 def _transpose(to: Any, array: Any) -> None:
-    """Copies a dense array of CuPy of two axes, transposed, to another dense one. The longer axis is that of the threads."""
-    rows, columns = (int(extent) for extent in array.shape)
-    if rows >= columns:
-        strides = (rows, columns, 1, rows, columns, 1)
-    else:
-        strides = (columns, rows, rows, 1, 1, columns)
-    kernel = _transpose_kernel(array.dtype.itemsize, array.device.id)
-    kernel((-(-strides[0] // _THREADS),), (_THREADS,), (to, array, numpy.int64(strides[0]), numpy.int32(strides[1]),
-                                                        *(numpy.int64(stride) for stride in strides[2:])))
+    """Copies a dense array of CuPy of two axes, transposed, to another dense one."""
+    blocks, numbers = _transpose_launch(*array.shape)
+    _transpose_kernel(array.itemsize, array.device.id)(blocks, (_THREADS,), (to, array, *numbers))
 
 
 def new_like(array: Any) -> Any:

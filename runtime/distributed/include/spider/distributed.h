@@ -47,8 +47,8 @@ typedef struct spider_grid_layout {
  * `periodic` says for z, y, x what the caller expects of the kernel's rules; NULL expects nothing. Ranks that
  * differ in kernel or extents, a Cartesian communicator or `periodic` that contradict the kernel's rules, and
  * parts narrower than the halo are refused, and cuts of an axis along which some fields of a system are
- * periodic and others not; without a Cartesian communicator such an axis has one rank. With the CUDA back end the current
- * device is this rank's, each rank has one of its own, and the kernel is loaded. */
+ * periodic and others not; without a Cartesian communicator such an axis has one rank. With the CUDA back end
+ * the current device is this rank's, each rank has one of its own, and the kernel is loaded. */
 SPIDER_PUBLIC spider_status spider_grid_create(MPI_Comm communicator, const spider_kernel* kernel,
                                                const int64_t whole[3], const int32_t periodic[3],
                                                spider_grid** grid);

@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::int64_t slot_alignment = 512;   // bytes
 constexpr std::int64_t shared_unit = 2 << 20;  // what CUDA allocates, and opens, as one
-constexpr double longest_farewell = 10;        // seconds
+constexpr double longest_farewell = 2;         // seconds
+constexpr double longest_release = 10;         // seconds
 
 using TakeSteps = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
@@ -316,7 +317,7 @@ void Peers::release() {
     }
     cudaStreamSynchronize(other);
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-    if (waited.count() > longest_farewell) break;
+    if (waited.count() > longest_release) break;
   }
   static_cast<void>(cudaGetLastError());
   cudaStreamDestroy(other);

@@ -56,8 +56,8 @@ SPIDER_PUBLIC spider_status spider_grid_create(MPI_Comm communicator, const spid
 SPIDER_PUBLIC spider_status spider_grid_create_f(MPI_Fint communicator, const spider_kernel* kernel,
                                                  const int64_t whole[3], const int32_t periodic[3],
                                                  spider_grid** grid);
-/** Before MPI_Finalize, and after the work on streams is done; NULL is ignored. GPUs that opened memory to each
- * other wait for the other ranks to free theirs, 2 seconds at most. */
+/** Before MPI_Finalize, and after the work on streams is done; NULL is ignored. GPUs that opened memory to
+ * each other wait for the other ranks to free theirs, 2 seconds at most. */
 SPIDER_PUBLIC spider_status spider_grid_free(spider_grid* grid);
 
 /** The grid of one field of a system of equations, by its place in spider_kernel_info.field_names: it tells

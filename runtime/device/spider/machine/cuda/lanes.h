@@ -16,6 +16,19 @@
 #define SPIDER_NO_UNROLL _Pragma("unroll 1")
 /// Behind a lambda's parameters: each of its calls has its own code.
 #define SPIDER_INLINED __attribute__((always_inline))
+/// Begins a kernel. Of a file that NVRTC compiles function by function (spider_gen/_nvrtc.py) the one with
+/// this number has its code, and the others leave theirs in the PTX.
+#if defined(SPIDER_ONLY_ENTRY)
+#define SPIDER_ENTRY                                                                            \
+  constexpr std::uint32_t spider_entry = ::spider::device::number_of_name(__PRETTY_FUNCTION__); \
+  if constexpr (spider_entry != SPIDER_ONLY_ENTRY) {                                            \
+    asm volatile("// entry %0" ::"n"(spider_entry));                                            \
+    return;                                                                                     \
+  }                                                                                             \
+  static_cast<void>(0)
+#else
+#define SPIDER_ENTRY static_cast<void>(0)
+#endif
 
 namespace spider {
 inline namespace device_4 {
@@ -23,6 +36,13 @@ namespace device {
 
 /// Which machine this header is of.
 inline constexpr int backend = SPIDER_BACKEND_CUDA;
+
+/// FNV-1a, and never 0.
+constexpr std::uint32_t number_of_name(const char* name) {
+  std::uint32_t number = 2166136261U;
+  for (; *name != 0; ++name) number = (number ^ static_cast<unsigned char>(*name)) * 16777619U;
+  return number | 1U;
+}
 
 /// Four 32-bit registers; 16 bytes in memory, on a multiple of 16.
 struct alignas(16) Vector {

@@ -1,0 +1,1 @@
+// NVRTC knows these functions without a header.

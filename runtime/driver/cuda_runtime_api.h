@@ -27,7 +27,7 @@ enum cudaError_t {
   cudaErrorInvalidAddressSpace = 717,
   cudaErrorInvalidPc = 718,
   cudaErrorLaunchFailure = 719,
-  cudaErrorMpsClientTerminated = 809,
+  cudaErrorMpsClientTerminated = 810,
   cudaErrorExternalDevice = 911
 };
 

@@ -1,1 +1,4 @@
-// NVRTC knows these functions without a header.
+/// NVRTC knows the functions without a header.
+#pragma once
+
+#define HUGE_VALF __builtin_bit_cast(float, 0x7f800000)

@@ -94,26 +94,31 @@ def options(found: Found, target: str) -> tuple[str, ...]:
 
 def compile_into(folder: pathlib.Path, generated: Generated, library: str, given: Sequence[str]) -> None:
     """Writes the description of the kernel and a cubin for each of its functions, which are compiled side by side."""
-    given = [*given, f"-I{generated.folder}"]
+    numbers = describe_into(folder, generated, library, given).numbers.values()
+
+    def one(number: int) -> None:
+        _run(library, generated, [*given, f"-DSPIDER_ONLY_ENTRY={number}U"], "CUBIN", folder / f"{number:08x}.cubin")
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(one, numbers))
+
+
+def describe_into(folder: pathlib.Path, generated: Generated, library: str, given: Sequence[str]) -> _ptx.Description:
+    """Writes the description of the kernel. Without the code of any function that takes as long as reading the headers."""
     ptx = folder / "kernel.ptx"
-    # Without the code of any function, PTX is there in the time that it takes to read the headers.
-    _run(library, generated.source, [*given, "-DSPIDER_ONLY_ENTRY=0"], "PTX", ptx)
+    _run(library, generated, [*given, "-DSPIDER_ONLY_ENTRY=0"], "PTX", ptx)
     kernel = _ptx.describe(ptx.read_bytes().rstrip(b"\0").decode(), generated.name)
     ptx.unlink()
     (folder / _MEMORY).write_bytes(kernel.memory)
     (folder / _DESCRIPTION).write_text(json.dumps({
         "kernel": kernel.kernel, "addresses": kernel.addresses, "functions": kernel.functions,
         "cubins": {entry: f"{number:08x}.cubin" for entry, number in kernel.numbers.items()}}), encoding="utf-8")
-
-    def one(number: int) -> None:
-        _run(library, generated.source, [*given, f"-DSPIDER_ONLY_ENTRY={number}U"], "CUBIN", folder / f"{number:08x}.cubin")
-
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        list(pool.map(one, kernel.numbers.values()))
+    return kernel
 
 
-def _run(library: str, source: pathlib.Path, given: Sequence[str], kind: str, to: pathlib.Path) -> None:
-    asked = {"library": library, "source": str(source), "options": list(given), "kind": kind, "to": str(to)}
+def _run(library: str, generated: Generated, given: Sequence[str], kind: str, to: pathlib.Path) -> None:
+    source, given = str(generated.source), [*given, f"-I{generated.folder}"]
+    asked = {"library": library, "source": source, "options": given, "kind": kind, "to": str(to)}
     process = _package.FOLDER / "_nvrtc_process.py"
     done = subprocess.run([sys.executable, "-I", "-S", str(process)], input=json.dumps(asked), capture_output=True, text=True,
                           errors="replace", check=False)

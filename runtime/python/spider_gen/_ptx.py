@@ -23,6 +23,7 @@ class Description:
     addresses: tuple[tuple[int, int], ...]  #: the place of an address, and where in `memory` that is
     functions: tuple[tuple[int, str], ...]  #: the place of an address, and the entry that it is of
     numbers: dict[str, int]  #: of each entry, as SPIDER_ONLY_ENTRY takes it
+    sizes: dict[int, int]  #: in bytes, of each constant in `memory` by its place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +42,7 @@ def describe(ptx: str, name: str) -> Description:
     root = next((one for one in constants if one.endswith(f"{len(scope)}{scope}6kernelE")), None)
     if root is None:
         raise ValueError(f"the PTX has no kernel of the stencil {name}")
-    memory, places, waiting = bytearray(), {}, [root]
+    memory, places, sizes, waiting = bytearray(), {}, {}, [root]
     addresses: list[tuple[int, str, int]] = []
     while waiting:
         symbol = waiting.pop()
@@ -50,12 +51,13 @@ def describe(ptx: str, name: str) -> Description:
         constant = _constant(constants[symbol])
         memory += bytes(-len(memory) % constant.alignment)
         places[symbol] = len(memory)
+        sizes[len(memory)] = len(constant.data)
         addresses += [(len(memory) + at, to, offset) for at, to, offset in constant.pointers]
         memory += constant.data
         waiting += [to for _, to, _ in constant.pointers]
     return Description(bytes(memory), places[root],
                        tuple((at, places[to] + offset) for at, to, offset in addresses if to in places),
-                       tuple((at, to) for at, to, _ in addresses if to in numbers), numbers)
+                       tuple((at, to) for at, to, _ in addresses if to in numbers), numbers, sizes)
 
 
 def _constant(found: re.Match) -> _Constant:

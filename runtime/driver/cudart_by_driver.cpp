@@ -19,10 +19,6 @@ cudaError_t entered(const Call& call) {
   return error == cudaSuccess ? call(driver()) : error;
 }
 
-spider::driver::Address address_of(const void* memory) {
-  return reinterpret_cast<spider::driver::Address>(memory);
-}
-
 /// Kernels loaded so far. They are the process's: the driver loads them into each context that asks.
 struct Loaded {
   std::shared_mutex mutex;
@@ -139,38 +135,32 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   constexpr int wanted[] = {2, 3, 9};
   return entered([&](const auto& cuda) {
     unsigned type = 0;
-    spider::driver::Address address = 0;
+    void* address = nullptr;
     int device = 0;
     void* places[] = {&type, &address, &device};
-    const cudaError_t error = cuda.cuPointerGetAttributes(3, wanted, places, address_of(pointer));
-    *attributes = {static_cast<cudaMemoryType>(type), device, reinterpret_cast<void*>(address)};
+    const cudaError_t error = cuda.cuPointerGetAttributes(3, wanted, places, pointer);
+    *attributes = {static_cast<cudaMemoryType>(type), device, address};
     return error;
   });
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  return entered([&](const auto& cuda) {
-    spider::driver::Address address = 0;
-    const cudaError_t error = cuda.cuMemAlloc_v2(&address, bytes);
-    *memory = reinterpret_cast<void*>(address);
-    return error;
-  });
+  return entered([&](const auto& cuda) { return cuda.cuMemAlloc_v2(memory, bytes); });
 }
 
 cudaError_t cudaFree(void* memory) {
-  return entered([&](const auto& cuda) { return cuda.cuMemFree_v2(address_of(memory)); });
+  return entered([&](const auto& cuda) { return cuda.cuMemFree_v2(memory); });
 }
 
 cudaError_t cudaMemset(void* memory, int value, std::size_t bytes) {
-  return entered([&](const auto& cuda) {
-    return cuda.cuMemsetD8_v2(address_of(memory), static_cast<unsigned char>(value), bytes);
-  });
+  return entered(
+      [&](const auto& cuda) { return cuda.cuMemsetD8_v2(memory, static_cast<unsigned char>(value), bytes); });
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   return entered([&](const auto& cuda) {
-    return kind == cudaMemcpyHostToDevice ? cuda.cuMemcpyHtoD_v2(address_of(to), from, bytes)
-                                          : cuda.cuMemcpyDtoH_v2(to, address_of(from), bytes);
+    return kind == cudaMemcpyHostToDevice ? cuda.cuMemcpyHtoD_v2(to, from, bytes)
+                                          : cuda.cuMemcpyDtoH_v2(to, from, bytes);
   });
 }
 
@@ -187,10 +177,10 @@ cudaError_t cudaMemcpy2D(void* to, std::size_t to_pitch, const void* from, std::
     copy.from_type = in_host;
     copy.from_host = from;
     copy.to_type = in_device;
-    copy.to_device = address_of(to);
+    copy.to_device = to;
   } else {
     copy.from_type = in_device;
-    copy.from_device = address_of(from);
+    copy.from_device = from;
     copy.to_type = in_host;
     copy.to_host = to;
   }
@@ -207,16 +197,11 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
 
 cudaError_t cudaMallocFromPoolAsync(void** memory, std::size_t bytes, cudaMemPool_t pool,
                                     cudaStream_t stream) {
-  return entered([&](const auto& cuda) {
-    spider::driver::Address address = 0;
-    const cudaError_t error = cuda.cuMemAllocFromPoolAsync(&address, bytes, pool, stream);
-    *memory = reinterpret_cast<void*>(address);
-    return error;
-  });
+  return entered([&](const auto& cuda) { return cuda.cuMemAllocFromPoolAsync(memory, bytes, pool, stream); });
 }
 
 cudaError_t cudaFreeAsync(void* memory, cudaStream_t stream) {
-  return entered([&](const auto& cuda) { return cuda.cuMemFreeAsync(address_of(memory), stream); });
+  return entered([&](const auto& cuda) { return cuda.cuMemFreeAsync(memory, stream); });
 }
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {

@@ -13,20 +13,20 @@ using Context = struct CUctx_st*;
 using Function = struct CUfunc_st*;
 using Library = struct CUlib_st*;
 using Kernel = struct CUkern_st*;
-using Address = std::uint64_t;
+// CUdeviceptr is a number of as many bytes as a pointer; here it is one.
 
 /// CUDA_MEMCPY2D of cuda.h.
 struct Copy2d {
   std::size_t from_column, from_row;
   std::int32_t from_type;
   const void* from_host;
-  Address from_device;
+  const void* from_device;
   void* from_array;
   std::size_t from_pitch;
   std::size_t to_column, to_row;
   std::int32_t to_type;
   void* to_host;
-  Address to_device;
+  void* to_device;
   void* to_array;
   std::size_t to_pitch;
   std::size_t row_bytes, rows;
@@ -60,17 +60,17 @@ struct LaunchConfig {
   X(cuFuncSetAttribute, Function, int, int)                                                   \
   X(cuOccupancyMaxActiveBlocksPerMultiprocessor, int*, Function, int, std::size_t)            \
   X(cuLaunchKernelEx, const LaunchConfig*, Function, void**, void**)                          \
-  X(cuPointerGetAttributes, unsigned, const int*, void**, Address)                            \
-  X(cuMemAlloc_v2, Address*, std::size_t)                                                     \
-  X(cuMemFree_v2, Address)                                                                    \
-  X(cuMemsetD8_v2, Address, unsigned char, std::size_t)                                       \
-  X(cuMemcpyHtoD_v2, Address, const void*, std::size_t)                                       \
-  X(cuMemcpyDtoH_v2, void*, Address, std::size_t)                                             \
+  X(cuPointerGetAttributes, unsigned, const int*, void**, const void*)                        \
+  X(cuMemAlloc_v2, void**, std::size_t)                                                       \
+  X(cuMemFree_v2, void*)                                                                      \
+  X(cuMemsetD8_v2, void*, unsigned char, std::size_t)                                         \
+  X(cuMemcpyHtoD_v2, void*, const void*, std::size_t)                                         \
+  X(cuMemcpyDtoH_v2, void*, const void*, std::size_t)                                         \
   X(cuMemcpy2DUnaligned_v2, const Copy2d*)                                                    \
   X(cuMemPoolCreate, cudaMemPool_t*, const cudaMemPoolProps*)                                 \
   X(cuMemPoolSetAttribute, cudaMemPool_t, int, void*)                                         \
-  X(cuMemAllocFromPoolAsync, Address*, std::size_t, cudaMemPool_t, cudaStream_t)              \
-  X(cuMemFreeAsync, Address, cudaStream_t)                                                    \
+  X(cuMemAllocFromPoolAsync, void**, std::size_t, cudaMemPool_t, cudaStream_t)                \
+  X(cuMemFreeAsync, void*, cudaStream_t)                                                      \
   X(cuStreamSynchronize, cudaStream_t)                                                        \
   X(cuStreamIsCapturing, cudaStream_t, cudaStreamCaptureStatus*)
 

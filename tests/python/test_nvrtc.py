@@ -25,11 +25,6 @@ NVCC = shutil.which("nvcc")
 PASSES = {"stencil": "blur", "dimensions": 3, "storage": "f32", "shape": "gaussian", "sigma": 4, "boundary": "reflect"}
 
 
-def setUpModule():
-    if isinstance(FOUND, str):
-        raise unittest.SkipTest(FOUND)
-
-
 def one_of_each_scheme():
     """The smallest generated file of each."""
     files = {}
@@ -75,7 +70,7 @@ class Descriptions(unittest.TestCase):
         print("seed", seed)
         every = one_of_each_scheme()
         systems = [one for one in every if "kernels/system" in one.source.read_text(encoding="utf-8")]
-        given = [spider_gen.stencil(PASSES)._generated, *systems, *random.Random(seed).sample(every, 4)]
+        given = [spider_gen.stencil(PASSES)._generated, *systems, *random.Random(seed).sample(every, 3)]
         info = spider._KernelInfo
         allowed = {16 + info.emulated.offset, 16 + info.backend.offset}
         with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -279,4 +274,7 @@ class Launches(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if isinstance(FOUND, str):
+        print(f"skipped: {FOUND}")
+        sys.exit(0)
     unittest.main()

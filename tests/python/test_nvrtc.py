@@ -96,6 +96,14 @@ def masked(low, high):
     return (low & ~(0xffff << 38) if low >> 54 & 31 == 4 else low), high
 
 
+class Headers(unittest.TestCase):
+    def test_kernels_begin_with_their_entry(self):
+        for file in (ROOT / "runtime" / "device" / "spider" / "kernels").glob("*.h"):
+            text = file.read_text(encoding="utf-8")
+            functions = text.count("SPIDER_GLOBAL(")
+            self.assertEqual(len(re.findall(r"SPIDER_GLOBAL\([^{]*\{\n  SPIDER_ENTRY;", text)), functions, file)
+
+
 class MachineCode(unittest.TestCase):
     @unittest.skipIf(NVCC is None, "skipped: no nvcc")
     def test_is_that_of_nvcc(self):

@@ -48,6 +48,8 @@ def describe(ptx: str, name: str) -> Description:
         symbol = waiting.pop()
         if symbol in places or symbol in numbers:
             continue
+        if symbol not in constants:
+            raise ValueError(f"{symbol} is neither a constant nor a function that begins with SPIDER_ENTRY")
         constant = _constant(constants[symbol])
         memory += bytes(-len(memory) % constant.alignment)
         places[symbol] = len(memory)

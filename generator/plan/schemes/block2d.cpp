@@ -106,10 +106,12 @@ std::vector<TileForm> lower_forms(const Contraction& contraction, int high_rows)
 }
 
 /// All of a kernel: those for rows that are not aligned come behind those for rows that are, for in code for
-/// both the compiler orders the loads of aligned ones less well, by up to 4 %.
+/// both the compiler orders the loads of aligned ones less well, by up to 4 %. Beside the operands of so many
+/// products that two blocks fill the registers, high tiles of such rows would spill.
 std::vector<TileForm> all_forms(const Contraction& contraction, const TileForm& high,
                                 const std::vector<TileForm>& lower) {
-  std::vector<TileForm> allows_unaligned = {high};
+  std::vector<TileForm> allows_unaligned;
+  if (high.blocks_per_multiprocessor > 2) allows_unaligned.push_back(high);
   if (lower.front().in_registers) {
     allows_unaligned.push_back(block_form(contraction, 8));
   } else {

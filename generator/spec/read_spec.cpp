@@ -92,8 +92,9 @@ void check_storage_keys(const Document& document, const StencilSpec& spec, bool 
   if (is_integer(spec.storage)) {
     document.context.diagnostics.error(
         document.place("weights"),
-        fmt::format("with 'storage: {}' weights are f32 numbers; write 'weights: auto' or remove it",
-                    storage));
+        fmt::format(
+            "with 'storage: {}' the plan says how weights are held; write 'weights: auto' or remove it",
+            storage));
   } else if (spec.storage == Storage::f64) {
     document.context.diagnostics.error(document.place("weights"),
                                        "with 'storage: f64' weights are f64 numbers, as the spec has them; "

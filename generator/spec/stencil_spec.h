@@ -170,8 +170,7 @@ struct StencilSpec {
   KeyLocations where;
 };
 
-/// Are cells, or results, of a kind that one scheme on CUDA cores alone has: whole numbers, or results of
-/// another storage?
+/// Are cells, or results, of a kind that few schemes have: whole numbers, or results of another storage?
 [[nodiscard]] inline bool converts_cells(const StencilSpec& spec) {
   return is_integer(spec.storage) || spec.output;
 }

@@ -137,6 +137,13 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
                : "memory");
 }
 
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint8_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.u8 [%0], %1; }" ::"r"(
+                   shared_address(to)),
+               "h"(static_cast<std::uint16_t>(v)), "r"(static_cast<int>(wanted))
+               : "memory");
+}
+
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint32_t v) {
   asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b32 [%0], %1; }" ::"r"(
                    shared_address(to)),
@@ -251,6 +258,13 @@ SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from
                : "+h"(otherwise)
                : "l"(from), "r"(static_cast<int>(wanted)));
   return otherwise;
+}
+SPIDER_DEVICE std::uint8_t load_field_if(bool wanted, const std::uint8_t* from, std::uint8_t otherwise) {
+  std::uint16_t value = otherwise;
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.u8 %0, [%1]; }"
+               : "+h"(value)
+               : "l"(from), "r"(static_cast<int>(wanted)));
+  return static_cast<std::uint8_t>(value);
 }
 SPIDER_DEVICE std::uint32_t load_field_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
   asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b32 %0, [%1]; }"

@@ -269,6 +269,14 @@ void append_costs(const CostComparison& costs, std::string& text) {
   }
 }
 
+/// That passes read and write at a point.
+int bytes_of_passes(const plan::KernelPlan& plan) {
+  int bytes = 0;
+  for (const plan::PassPlan& pass : plan.passes)
+    bytes += spec::element_bytes(pass.spec.storage) + spec::element_bytes(spec::output_of(pass.spec));
+  return bytes;
+}
+
 }  // namespace
 
 std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
@@ -278,8 +286,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
   if (plan.passes.empty()) append_resources(plan, text);
   if (!plan.passes.empty()) {
     text += fmt::format("  Work      {} multiply-adds and {} bytes a point, in all passes\n",
-                        plan.contraction.taps.size(),
-                        static_cast<double>(plan.passes.size()) * figures_of(plan).bytes_per_point);
+                        plan.contraction.taps.size(), bytes_of_passes(plan));
   } else if (plan.contraction.is_low_rank()) {
     append_work(figures_of(plan), plan.engine, text);
     append_all_lists(spec, plan, text);

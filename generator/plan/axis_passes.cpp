@@ -95,27 +95,37 @@ bool rules_commute(const spec::AxisBoundary& a, const spec::AxisBoundary& b) {
 bool takes_passes(const spec::StencilSpec& spec) {
   const bool is_plain = spec.steps == 1 && spec.sums.size() == 1 && !spec.update && !spec.previous &&
                         spec.fields.empty() && spec.scalars.empty();
-  if (!is_plain || spec.dimensions == 1 || spec::is_half(spec.storage) || spec::converts_cells(spec) ||
-      spec.taps.empty())
+  if (!is_plain || spec.dimensions == 1 || spec.taps.empty() || spec.accumulate != spec::Accumulate::f32)
     return false;
   return rules_commute(spec.boundary[0], spec.boundary[1]) &&
          rules_commute(spec.boundary[0], spec.boundary[2]) &&
          rules_commute(spec.boundary[1], spec.boundary[2]);
 }
 
-/// A constant becomes what the passes so far make of it, whose weights sum to this. Can a cell hold it?
-bool pass_constants(double weights, spec::Storage storage, spec::AxisBoundary& boundary) {
+/// A constant of the spec's storage becomes what the passes so far make of it, whose weights sum to this. Can
+/// a cell of the pass hold it?
+bool pass_constants(double weights, spec::Storage storage, spec::Storage of_pass,
+                    spec::AxisBoundary& boundary) {
   bool fits = true;
   for (spec::Face* face : {&boundary.low, &boundary.high}) {
     if (face->rule != spec::BoundaryRule::constant) continue;
     face->value = stored_value(storage, face->value) * weights;
-    fits = fits && std::isfinite(stored_value(storage, face->value));
+    fits = fits && std::isfinite(stored_value(of_pass, face->value));
   }
   return fits;
 }
 
-spec::StencilSpec spec_of_pass(const spec::StencilSpec& spec, const AxisList& list) {
+/// What the sums are, and wait as between passes.
+spec::Storage storage_between(const spec::StencilSpec& spec) {
+  return spec.storage == spec::Storage::f64 ? spec::Storage::f64 : spec::Storage::f32;
+}
+
+spec::StencilSpec spec_of_pass(const spec::StencilSpec& spec, const AxisList& list, bool is_first,
+                               bool is_last) {
   spec::StencilSpec pass = spec;
+  if (!is_first) pass.storage = storage_between(spec);
+  const spec::Storage output = is_last ? spec::output_of(spec) : storage_between(spec);
+  pass.output = output == pass.storage ? std::nullopt : std::optional(output);
   pass.taps.clear();
   for (std::size_t i = 0; i < list.weights.size(); ++i) {
     if (list.weights[i] == 0) continue;
@@ -184,7 +194,8 @@ std::vector<spec::StencilSpec> pass_specs(const spec::StencilSpec& spec) {
   const std::optional<std::vector<AxisList>> lists = axis_lists(spec);
   if (!lists || lists->size() < 2) return {};
   std::vector<spec::StencilSpec> specs;
-  for (const AxisList& list : *lists) specs.push_back(spec_of_pass(spec, list));
+  for (const AxisList& list : *lists)
+    specs.push_back(spec_of_pass(spec, list, specs.empty(), specs.size() + 1 == lists->size()));
   return specs;
 }
 
@@ -196,7 +207,9 @@ void take_passes(const spec::StencilSpec& spec, const Request& request, PlanResu
   double weights = 1;  // of the passes so far
   for (spec::StencilSpec& of_pass : pass_specs(spec)) {
     const int axis = axis_of(of_pass);
-    if (!pass_constants(weights, spec.storage, of_pass.boundary[static_cast<std::size_t>(axis)])) return;
+    if (!pass_constants(weights, spec.storage, of_pass.storage,
+                        of_pass.boundary[static_cast<std::size_t>(axis)]))
+      return;
     PlanResult planned = plan_one_step(of_pass, {Engine::cuda});
     if (planned.diagnostics.has_errors() || planned.plan.error_bound.neighbourhood > 0) return;
     weights *= planned.plan.weights.packed_sum;

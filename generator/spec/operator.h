@@ -20,6 +20,7 @@ namespace spidergen::spec {
 struct Operator {
   std::vector<Sum> sums;       ///< at least one
   std::vector<Tap> taps;       ///< finished, ascending in (offset, sum); of a sum with errors none
+  std::vector<AxisList> lists;  ///< as StencilSpec has them
   diag::SourceLocation where;  ///< of `coefficients`, or of `shape` where that makes them, or of `sums`
 };
 

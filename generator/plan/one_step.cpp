@@ -272,6 +272,12 @@ std::vector<Draft> draft_low_rank(const Problem& problem) {
 
 EngineDrafts ask_dense(const Problem& problem, bool is_asked_for) {
   EngineDrafts asked{Engine::dense, {}, draft_low_rank(problem)};
+  // Errors are up to 90 times what one sweep has: the user has to want it.
+  if (!asked.drafts.empty() && asked.drafts.front().is_possible() && problem.op.steps == 1 &&
+      !problem.spec.tolerance && !is_asked_for) {
+    asked.drafts.front().candidate.objection =
+        "its passes round sums to 16 bits between them; 'tolerance' in the spec lets them";
+  }
   const bool possible = !asked.drafts.empty() && asked.drafts.front().is_possible();
   if (possible || !is_asked_for || problem.op.composed.empty()) return asked;
   const spec::StencilSpec& spec = problem.spec;

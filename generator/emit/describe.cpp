@@ -247,8 +247,8 @@ std::string axes_text(const spec::StencilSpec& spec) {
 std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shapes_text(spec),
-                              counted(spec::count_taps(spec), "tap"), counted(spec::count_tap_rows(spec), "row"),
-                              reach_text(spec, plan)));
+                              counted(spec::count_taps(spec), "tap"),
+                              counted(spec::count_tap_rows(spec), "row"), reach_text(spec, plan)));
   describe_parameters(spec.parameters, lines);
   if (!spec.stored_axes.empty()) lines.push_back(fmt::format("Axes      {}", axes_text(spec)));
   lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));

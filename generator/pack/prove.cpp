@@ -366,7 +366,8 @@ void prove_passes(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
     products *= std::ssize(pass.plan.weights.taps);
     prove(pass.spec, pass.plan, pack(pass.plan));
   }
-  if (products != spec::count_taps(spec)) throw diag::InternalError("the passes have other taps than the spec");
+  if (products != spec::count_taps(spec))
+    throw diag::InternalError("the passes have other taps than the spec");
   for (const spec::Tap& tap : spec.taps) {
     const double product = plan::packed_product(plan.passes, tap.at);
     if (std::fabs(product - tap.weight) <= rounding * std::fabs(tap.weight)) continue;

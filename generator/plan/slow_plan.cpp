@@ -29,16 +29,19 @@ std::optional<std::string> advice_for_speed(const spec::StencilSpec& spec, const
     return one.scheme == Lowrank2d::name && !spec.tolerance && 2 * one.microseconds < plan.microseconds &&
            one.microseconds > 0;
   });
-  if (rounds) return "'tolerance: 1e-5' lets two passes round sums to 16 bits, and takes less than half as long";
+  if (rounds)
+    return "'tolerance: 1e-5' lets two passes round sums to 16 bits, and takes less than half as long";
   const auto* cores = std::get_if<CudaCores>(&plan.scheme);
   if (plan.passes.empty() && cores != nullptr && !cores->unrolled) {
-    return "its taps wait in a table; fewer taps, or a product of lists ('shape: product'), sweep by sweep where "
+    return "its taps wait in a table; fewer taps, or a product of lists ('shape: product'), sweep by sweep "
+           "where "
            "need be, are faster";
   }
   return std::nullopt;
 }
 
-void warn_of_slow_plan(const spec::StencilSpec& spec, const KernelPlan& plan, diag::Diagnostics& diagnostics) {
+void warn_of_slow_plan(const spec::StencilSpec& spec, const KernelPlan& plan,
+                       diag::Diagnostics& diagnostics) {
   const std::optional<std::string> advice = advice_for_speed(spec, plan);
   if (!advice) return;
   diagnostics.warning(spec.where.coefficients,

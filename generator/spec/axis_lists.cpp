@@ -138,7 +138,8 @@ std::optional<Coefficients> make_product(const std::array<std::vector<double>, 3
     const std::vector<double>& list = lists[index(axis)];
     const int radius = static_cast<int>(list.size() / 2);
     (*product.radius)[index(axis)] = radius;
-    largest[index(axis)] = static_cast<int>(std::max_element(list.begin(), list.end(), is_smaller) - list.begin());
+    largest[index(axis)] =
+        static_cast<int>(std::max_element(list.begin(), list.end(), is_smaller) - list.begin());
     if (list.size() == 1) {
       others *= list.front();
     } else {

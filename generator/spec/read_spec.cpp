@@ -217,7 +217,8 @@ void check_conversions(const Document& document, StencilSpec& spec) {
 void check_lists(const Document& document, StencilSpec& spec) {
   for (const char* key : {"steps", "previous", "fields", "scalars", "update"}) {
     if (document.find(key) == nullptr || (std::string_view(key) == "steps" && spec.steps == 1)) continue;
-    document.context.diagnostics.error(spec.where.coefficients, too_many_taps(spec, fmt::format("'{}'", key)));
+    document.context.diagnostics.error(spec.where.coefficients,
+                                       too_many_taps(spec, fmt::format("'{}'", key)));
     return;
   }
 }

@@ -18,8 +18,8 @@ std::int64_t count_taps(const StencilSpec& spec) {
 std::int64_t count_tap_rows(const StencilSpec& spec) {
   if (!spec.lists.empty()) {
     const AxisList& first = spec.lists.front();
-    const auto of_row = std::count_if(first.weights.begin(), first.weights.end(),
-                                      [](double one) { return one != 0; });
+    const auto of_row =
+        std::count_if(first.weights.begin(), first.weights.end(), [](double one) { return one != 0; });
     return first.axis == axis_x ? count_taps(spec) / of_row : count_taps(spec);
   }
   std::set<std::pair<int, int>> rows;

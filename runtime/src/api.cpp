@@ -170,7 +170,8 @@ Outcome check_scratch(const spider_kernel& kernel, const SweepFields& given, con
   if (reinterpret_cast<std::uintptr_t>(given.scratch) % alignment != 0)
     return {SPIDER_ERROR_ALIGNMENT, "the scratch is not on a multiple of 128 bytes"};
   if (Outcome apart = spider::check_scratch_apart(
-          kernel, given, part == nullptr ? spider::whole_part(*given.in) : *part, needed); apart.status != SPIDER_OK)
+          kernel, given, part == nullptr ? spider::whole_part(*given.in) : *part, needed);
+      apart.status != SPIDER_OK)
     return apart;
   return spider::backend::check_memory(given.scratch, "the scratch");
 }
@@ -287,8 +288,8 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
 
 SweepFields given_by(const spider_sweep& given) {
   const spider_sweep sweep = spider::extended(given);
-  return {sweep.in,      sweep.out,          sweep.previous,         sweep.fields,
-          sweep.scalars, sweep.out_previous, spider::batch_of(sweep), sweep.scratch,
+  return {sweep.in,           sweep.out,          sweep.previous,          sweep.fields,
+          sweep.scalars,      sweep.out_previous, spider::batch_of(sweep), sweep.scratch,
           sweep.scratch_bytes};
 }
 

@@ -34,7 +34,8 @@ struct Sweep {
   }
   [[nodiscard]] std::uint64_t scratch_bytes() const {
     std::uint64_t bytes = 0;
-    EXPECT_EQ(spider_scratch_bytes(passes_gaussian_kernel(), &given, &bytes), SPIDER_OK) << spider_last_error();
+    EXPECT_EQ(spider_scratch_bytes(passes_gaussian_kernel(), &given, &bytes), SPIDER_OK)
+        << spider_last_error();
     return bytes;
   }
   [[nodiscard]] spider_status run() const { return spider_run(passes_gaussian_kernel(), &given); }
@@ -87,7 +88,8 @@ TEST(Scratch, ThatDoesNotFitIsRefusedWithWords) {
   Sweep sweep;
   const std::uint64_t needed = sweep.scratch_bytes();
   Memory memory(needed);
-  const auto expect = [&](void* scratch, std::uint64_t bytes, spider_status status, const std::string& words) {
+  const auto expect = [&](void* scratch, std::uint64_t bytes, spider_status status,
+                          const std::string& words) {
     sweep.given.scratch = scratch;
     sweep.given.scratch_bytes = bytes;
     EXPECT_EQ(sweep.run(), status) << words;
@@ -97,7 +99,8 @@ TEST(Scratch, ThatDoesNotFitIsRefusedWithWords) {
   expect(memory.begin + 4, needed, SPIDER_ERROR_ALIGNMENT, "128 bytes");
   expect(nullptr, needed, SPIDER_ERROR_NULL, "scratch is null");
   const auto at = reinterpret_cast<std::uintptr_t>(sweep.to.data() + cells);
-  expect(reinterpret_cast<void*>((at + alignment - 1) / alignment * alignment), needed, SPIDER_ERROR_OVERLAP, "share memory");
+  expect(reinterpret_cast<void*>((at + alignment - 1) / alignment * alignment), needed, SPIDER_ERROR_OVERLAP,
+         "share memory");
   EXPECT_EQ(sweep.to, std::vector<float>(images * cells)) << "nothing is written where anything is wrong";
 }
 

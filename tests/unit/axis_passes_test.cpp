@@ -127,8 +127,7 @@ TEST(AxisPasses, OfListsAreTheOnlyPlan) {
   const PlanResult planned = make_plan(spec);
   ASSERT_FALSE(planned.diagnostics.has_errors());
   ASSERT_EQ(planned.plan.passes.size(), 3U);
-  for (const PassPlan& pass : planned.plan.passes)
-    EXPECT_EQ(scheme_name(pass.plan.scheme), OneList::name);
+  for (const PassPlan& pass : planned.plan.passes) EXPECT_EQ(scheme_name(pass.plan.scheme), OneList::name);
   EXPECT_EQ(planned.plan.weights.sum, 201.0 * 201 * 201);
   EXPECT_TRUE(planned.plan.weights.exact);
   EXPECT_EQ(planned.plan.op.reach_low, (std::array<int, 3>{100, 100, 100}));

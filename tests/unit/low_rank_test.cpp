@@ -380,8 +380,7 @@ TEST(LowRank, SeveralSumsBeginWhereTheirOwnOffsetsAllow) {
 TEST(LowRank, LeavesSumsThatRegistersDoNotHold) {
   spec::StencilSpec wide = several_gaussians({30, 30, 30});
   wide.tolerance = 1e-5;
-  EXPECT_EQ(objection_to(wide),
-            "two passes of so many lists find no room in registers and shared memory");
+  EXPECT_EQ(objection_to(wide), "two passes of so many lists find no room in registers and shared memory");
   // Taps reach no farther in any row than those of one sum do.
   spec::StencilSpec cross = several_gaussians({6, 6});
   std::erase_if(cross.taps, [](const spec::Tap& tap) {

@@ -40,10 +40,11 @@ double estimate_us(const Problem& problem, const Contraction& contraction) {
   constexpr double slower_than_copy = 1.15;
   constexpr double slower_than_units = 1.3;
   constexpr double exponent = 4;  // how the two overlap, as in passes2d
-  const int bytes = spec::element_bytes(problem.spec.storage) + spec::element_bytes(spec::output_of(problem.spec));
-  const SweepBound bound =
-      bound_reference(problem.spec.dimensions, {.bytes_per_point = static_cast<double>(bytes),
-                                                .core_products_per_point = core_work(contraction)});
+  const int bytes =
+      spec::element_bytes(problem.spec.storage) + spec::element_bytes(spec::output_of(problem.spec));
+  const SweepBound bound = bound_reference(
+      problem.spec.dimensions,
+      {.bytes_per_point = static_cast<double>(bytes), .core_products_per_point = core_work(contraction)});
   return std::pow(std::pow(slower_than_copy * bound.memory_us, exponent) +
                       std::pow(slower_than_units * bound.cores_us, exponent),
                   1 / exponent);
@@ -76,7 +77,8 @@ Offer<OneList> OneList::plan(const Problem& problem, const Contraction& contract
   const int most_shared = shared_per_multiprocessor / scheme.blocks_per_multiprocessor - reserved_per_block;
   while (scheme.lines > 1 && shared_bytes_of(scheme, count, number_bytes) > most_shared) scheme.lines /= 2;
   scheme.shared_bytes = shared_bytes_of(scheme, count, number_bytes);
-  if (scheme.shared_bytes > most_shared) return Offer<OneList>::none("shared memory has no room for its rows");
+  if (scheme.shared_bytes > most_shared)
+    return Offer<OneList>::none("shared memory has no room for its rows");
   constexpr int base_registers = 40;
   constexpr int inputs_of_turn = 8;
   const int numbers = scheme.outputs * (scheme.lines + 1) + inputs_of_turn * (scheme.lines + 1);

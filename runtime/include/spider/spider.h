@@ -165,8 +165,8 @@ typedef struct spider_sweep {
 } spider_sweep;
 
 /** How many bytes of `scratch` spider_run, or spider_run_steps, needs for this sweep, as many for all images
- * of a batch as for one; 0 where the kernel has no passes. Of the sweep's fields `in` is read, and of it extents
- * and strides; its data may be NULL. */
+ * of a batch as for one; 0 where the kernel has no passes. Of the sweep's fields `in` is read, and of it
+ * extents and strides; its data may be NULL. */
 SPIDER_PUBLIC spider_status spider_scratch_bytes(const spider_kernel* kernel, const spider_sweep* sweep,
                                                  uint64_t* bytes);
 

@@ -68,12 +68,11 @@ struct OneList {
   static constexpr int inputs_of_turn = 8;
   static constexpr int full_turns = count > full_begin ? (count - full_begin) / inputs_of_turn : 0;
 
-  // Of a warp that brings its inputs to shared memory. A number is left out behind those of each lane, so that
-  // lanes are in different banks.
+  // Of a warp that brings its inputs to shared memory. A number is left out behind those of each lane, so
+  // that lanes are in different banks.
   static constexpr int warp_columns = 32 * (along_x ? outputs : lines);
   static constexpr int segment = warp_columns + count - 1;
-  static constexpr int segment_bytes =
-      (segment + segment / outputs + 1) * static_cast<int>(sizeof(Number));
+  static constexpr int segment_bytes = (segment + segment / outputs + 1) * static_cast<int>(sizeof(Number));
   static constexpr int shared_bytes = along_x ? warps * lines * segment_bytes : 0;
 
   using Numbers = Number[lines];
@@ -120,8 +119,7 @@ struct OneList {
       for (int i = 0; i < outputs; ++i) {
         SPIDER_UNROLL
         for (int line = 0; line < lines; ++line)
-          sums[i][line] =
-              device::multiply_add(weights[full_begin + j - i], numbers[j][line], sums[i][line]);
+          sums[i][line] = device::multiply_add(weights[full_begin + j - i], numbers[j][line], sums[i][line]);
       }
     }
   }
@@ -144,8 +142,7 @@ struct OneList {
     add_ends<0, first_end>(from, sums);
     if constexpr (full_turns > 0) {
       SPIDER_NO_UNROLL
-      for (int turn = 0; turn < full_turns; ++turn)
-        add_turn(full_begin + turn * inputs_of_turn, from, sums);
+      for (int turn = 0; turn < full_turns; ++turn) add_turn(full_begin + turn * inputs_of_turn, from, sums);
       add_ends<full_begin + full_turns * inputs_of_turn, inputs>(from, sums);
     }
   }
@@ -243,7 +240,8 @@ struct OneList {
         SPIDER_UNROLL
         for (int i = 0; i < at_once; ++i) {
           const int column = first + 32 * i < needed ? first + 32 * i : needed - 1;
-          numbers[i] = fetch<inside>(from, 1, place.at[axis_x] + low + column, static_cast<Index>(field.extent[2]));
+          numbers[i] =
+              fetch<inside>(from, 1, place.at[axis_x] + low + column, static_cast<Index>(field.extent[2]));
         }
         SPIDER_UNROLL
         for (int i = 0; i < at_once; ++i) {
@@ -280,7 +278,8 @@ struct OneList {
       SPIDER_UNROLL
       for (int i = 0; i < outputs; ++i) {
         const int column = device::lane_index() + 32 * i;
-        const Number sum = load_number(own + static_cast<Shared>(line * segment_bytes) + place_in_line(column));
+        const Number sum =
+            load_number(own + static_cast<Shared>(line * segment_bytes) + place_in_line(column));
         device::store_field_if(line < place.rows && column < place.columns,
                                to + (line * field.output_stride[1] + column), cell_of_number<OutCells>(sum));
       }
@@ -354,7 +353,8 @@ struct OneList {
     // Along its axis an input has its own index.
     SPIDER_UNROLL
     for (int along = 0; along < 2; ++along) {
-      if (along != axis && !(takes_images && along == 0)) cells += place.at[along] * field.input_stride[along];
+      if (along != axis && !(takes_images && along == 0))
+        cells += place.at[along] * field.input_stride[along];
       if (!(takes_images && along == 0)) to += place.at[along] * field.output_stride[along];
     }
     to += place.at[axis_x];
@@ -362,8 +362,8 @@ struct OneList {
       sweep_along_x(field, cells, to, place);
     } else {
       cells += place.at[axis_x];
-      const bool inside = place.rows == outputs && place.columns == warp_columns && place.at[axis] + low >= 0 &&
-                          place.at[axis] + low + inputs <= field.extent[axis];
+      const bool inside = place.rows == outputs && place.columns == warp_columns &&
+                          place.at[axis] + low >= 0 && place.at[axis] + low + inputs <= field.extent[axis];
       if (inside) {
         sweep_across<true>(field, cells, to, place);
       } else {

@@ -406,7 +406,7 @@ Request read_request(const std::vector<std::string>& words) {
 spider::Extents shape_of(const std::string& path) {
   std::array<char, 256> text{};
   if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
-    static_cast<void>(std::fread(text.data(), 1, text.size() - 1, file));
+    text[std::fread(text.data(), 1, text.size() - 1, file)] = '\0';
     std::fclose(file);
   }
   for (char& letter : text) letter = letter == '\0' ? ' ' : letter;

@@ -57,12 +57,25 @@ SPIDER_DEVICE void sync_warp() {
 SPIDER_DEVICE void sync_block() {
   __syncthreads();
 }
-/// redux.sync.max.u32 and .min.u32 (9.7.13.6): the largest or smallest that any lane of the warp brings.
+/// The largest number that any lane of the warp brings: redux.sync.max.u32 (9.7.13.6), exchanges before
+/// sm_80.
 SPIDER_DEVICE std::uint32_t warp_max(std::uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  for (int apart = 16; apart > 0; apart /= 2) {
+    value = max(value, __shfl_xor_sync(0xffffffffU, value, apart));
+  }
+  return value;
+#else
   return __reduce_max_sync(0xffffffffU, value);
+#endif
 }
+/// The smallest: redux.sync.min.u32.
 SPIDER_DEVICE std::uint32_t smallest_in_warp(std::uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  return ~warp_max(~value);
+#else
   return __reduce_min_sync(0xffffffffU, value);
+#endif
 }
 
 /// shfl.sync.idx.b32 (9.7.9.6): what lane `source` % 32 brings.

@@ -73,6 +73,9 @@ Offer<OneList> OneList::plan(const Problem& problem, const Contraction& contract
   constexpr int outputs_of_doubles = 8;
   constexpr int lines_of_doubles = 2;
   if (doubles) scheme.outputs = outputs_of_doubles;
+  // Cells that are converted take registers: of u16 results with a constant face 76 bytes spilled.
+  const bool converts = spec::converts_cells(problem.spec) || spec::is_half(problem.spec.storage);
+  if (scheme.axis != spec::axis_x && converts) scheme.blocks_per_multiprocessor = 2;
   scheme.lines = dimensions == 1 ? 1 : doubles ? lines_of_doubles : 4;
   const int most_shared = shared_per_multiprocessor / scheme.blocks_per_multiprocessor - reserved_per_block;
   while (scheme.lines > 1 && shared_bytes_of(scheme, count, number_bytes) > most_shared) scheme.lines /= 2;

@@ -65,8 +65,6 @@ struct OneList {
   /// Inputs of all outputs of a lane; those between the first and the last ones, which come in turns.
   static constexpr int inputs = count + outputs - 1;
   static constexpr int full_begin = outputs - 1;
-  static constexpr int inputs_of_turn = 8;
-  static constexpr int full_turns = count > full_begin ? (count - full_begin) / inputs_of_turn : 0;
 
   // Of a warp that brings its inputs to shared memory. A number is left out behind those of each lane, so
   // that lanes are in different banks.
@@ -104,7 +102,7 @@ struct OneList {
   }
 
   /// Adds the inputs from `first` on, which reach all outputs.
-  template <class Inputs>
+  template <int inputs_of_turn, class Inputs>
   SPIDER_DEVICE static void add_turn(int first, const Inputs& from, Sums& sums) {
     Numbers numbers[inputs_of_turn];
     SPIDER_UNROLL
@@ -136,13 +134,15 @@ struct OneList {
   }
 
   /// All sums, each in the order of its taps.
-  template <class Inputs>
+  template <int inputs_of_turn, class Inputs>
   SPIDER_DEVICE static void add_up(const Inputs& from, Sums& sums) {
+    constexpr int full_turns = count > full_begin ? (count - full_begin) / inputs_of_turn : 0;
     constexpr int first_end = full_turns > 0 ? full_begin : inputs;
     add_ends<0, first_end>(from, sums);
     if constexpr (full_turns > 0) {
       SPIDER_NO_UNROLL
-      for (int turn = 0; turn < full_turns; ++turn) add_turn(full_begin + turn * inputs_of_turn, from, sums);
+      for (int turn = 0; turn < full_turns; ++turn)
+        add_turn<inputs_of_turn>(full_begin + turn * inputs_of_turn, from, sums);
       add_ends<full_begin + full_turns * inputs_of_turn, inputs>(from, sums);
     }
   }
@@ -264,7 +264,7 @@ struct OneList {
     device::sync_warp();
     Sums sums = {};
     const Shared of_lane = own + place_in_line(device::lane_index() * outputs);
-    add_up(SharedInputs{of_lane}, sums);
+    add_up<8>(SharedInputs{of_lane}, sums);
     device::sync_warp();
     SPIDER_UNROLL
     for (int line = 0; line < lines; ++line) {
@@ -294,9 +294,10 @@ struct OneList {
     const int lane = device::lane_index();
     const int columns = place.columns - lane;
     Sums sums = {};
-    add_up(FieldInputs<inside>{cells + lane, field.input_stride[stride_of_axis], place.at[axis] + low,
-                               static_cast<Index>(field.extent[axis]), place.rows + count - 1, columns},
-           sums);
+    add_up<inside ? 8 : 4>(
+        FieldInputs<inside>{cells + lane, field.input_stride[stride_of_axis], place.at[axis] + low,
+                            static_cast<Index>(field.extent[axis]), place.rows + count - 1, columns},
+        sums);
     to += lane;
     SPIDER_UNROLL
     for (int i = 0; i < outputs; ++i) {

@@ -21,7 +21,6 @@ namespace {
 using spec::UpdateNode;
 using spec::UpdateOperation;
 
-
 std::string quoted(const std::string& text) {
   return '"' + text + '"';
 }

@@ -260,9 +260,9 @@ ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan)
   return bound;
 }
 
-/// Passes one after the other. An error of what one pass leaves grows no faster than the magnitudes do, so
-/// that the parts of sum |w x| add up. What passes make of constants beyond faces is rounded, too, and so are
-/// the products of f64 weights.
+/// Passes one after the other, of which only the last rounds to another storage than its sums'. An error of
+/// what one pass leaves grows no faster than the magnitudes do, so that the parts of sum |w x| add up. What
+/// passes make of constants beyond faces is rounded, too, and so are the products of f64 weights.
 ErrorBound bound_passes(const KernelPlan& plan) {
   ErrorBound bound;
   for (const PassPlan& pass : plan.passes) {
@@ -270,8 +270,9 @@ ErrorBound bound_passes(const KernelPlan& plan) {
     const ErrorBound& own = pass.plan.error_bound;
     constexpr double of_constants = 1;
     const double of_weights = doubles ? 1 : 0;
-    bound.sum += higher_orders * (own.result + own.sum +
-                                  (of_constants + of_weights) * (doubles ? f64_rounding : f32_rounding));
+    bound.sum +=
+        higher_orders * (own.sum + (of_constants + of_weights) * (doubles ? f64_rounding : f32_rounding));
+    bound.result = own.result;
     bound.absolute = higher_orders * (bound.absolute * sum_of_magnitudes(pass.plan.weights) + own.absolute);
   }
   return bound;

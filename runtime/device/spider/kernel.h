@@ -28,9 +28,9 @@ struct StripGrid {
   std::int32_t inner_rows;
 };
 
-/// How a launch cuts a box into blocks of Tiling::tile_extent outputs (TilingKind::blocks and tiles), which
-/// walk along z where there is one. They count along x first, then y, then z; those that have a ring of
-/// planes in the order of spider/loads/plane_ring.h.
+/// How a launch cuts a box into blocks of Tiling::tile_extent outputs (TilingKind::blocks, tiles and
+/// boxes), which walk along z where there is one, but for boxes. They count along x first, then y, then z;
+/// those that have a ring of planes in the order of spider/loads/plane_ring.h.
 struct VolumeGrid {
   std::int32_t first_column;     ///< of the first block; as StripGrid::first_column
   std::int32_t across, down;     ///< blocks side by side along x, and along y from the box's first row
@@ -253,6 +253,7 @@ enum class TilingKind : std::int32_t {
   /// a block steps a rectangle of a box, which lies in shared memory with what all steps reach from it (2D,
   /// time steps, several boxes); tile_extent[1] rows and tile_extent[2] columns there are for other things
   rectangles,
+  boxes,  ///< a block has tile_extent outputs and walks nowhere (2D, 3D)
 };
 
 /// What the runtime must know of a kernel to cut a box for it. A walk covers `tile_extent` outputs and steps

@@ -22,13 +22,9 @@
 namespace spidergen::emit {
 namespace {
 
-constexpr int first_sparse_arch = 80;  // the first with mma.sp
-
-/// The oldest architecture, as a number, that has a scheme's products.
-template <class Scheme>
-constexpr int minimum_arch() {
-  if constexpr (requires { Scheme::minimum_arch; }) return Scheme::minimum_arch;
-  return first_sparse_arch;
+/// The oldest architecture, as a number, that runs an engine's kernels: mma.sp begins with 8.0.
+int minimum_arch(plan::Engine engine) {
+  return engine == plan::Engine::cuda ? oldest_arch : 80;
 }
 
 std::string faces_text(const spec::StencilSpec& spec) {
@@ -205,7 +201,7 @@ std::string pass_text(const plan::PassPlan& pass, const std::string& version,
   bindings["host_forms"] = host_forms_text(kernel);
   bindings["stencil"] = text.stencil;
   bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
-  bindings["minimum_arch"] = fmt::to_string(first_sparse_arch);
+  bindings["minimum_arch"] = fmt::to_string(minimum_arch(pass.plan.engine));
   return render_part("pass.cu.in", bindings);
 }
 
@@ -226,7 +222,7 @@ EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
   bindings["scheme_headers"] = fmt::format("{}", fmt::join(includes, "\n"));
   bindings["pass_namespaces"] = fmt::format("{}", fmt::join(texts, "\n\n"));
   bindings["pass_kernels"] = fmt::format("{}", fmt::join(kernels, ", "));
-  bindings["minimum_arch"] = fmt::to_string(first_sparse_arch);
+  bindings["minimum_arch"] = fmt::to_string(minimum_arch(kernel.plan.engine));
   return {kernel.spec.name + ".cu", render_part("passes.cu.in", bindings) + "\n"};
 }
 
@@ -238,7 +234,7 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   std::visit(
       [&]<class Scheme>(const Scheme& scheme) {
         const SchemeText text = scheme_text(kernel);
-        bindings["minimum_arch"] = fmt::to_string(minimum_arch<Scheme>());
+        bindings["minimum_arch"] = fmt::to_string(minimum_arch(kernel.plan.engine));
         bindings["stencil"] = text.stencil;
         bindings["scheme_headers"] = fmt::format("#include <spider/kernels/{}.h>", scheme.name);
         for (const std::string& other : text.more_schemes)

@@ -173,6 +173,17 @@ using UpdateSweep = void (*)(UpdateArguments);
 using BoxesSweep = void (*)(BoxesArguments);
 using SystemFunction = void (*)(SystemArguments);
 
+/// A function as part of a constant. Where NVRTC compiles one function of a file (SPIDER_ENTRY) there is
+/// none: a function whose address is data is compiled in another way.
+template <class Function>
+constexpr Function kept(Function function) {
+#if defined(SPIDER_ONLY_ENTRY) && SPIDER_ONLY_ENTRY != 0
+  return nullptr;
+#else
+  return function;
+#endif
+}
+
 /// A kernel's function: of a kernel with an update the second, of a form for rims the third, of a system the
 /// fourth.
 struct SweepFunction {
@@ -182,10 +193,10 @@ struct SweepFunction {
   SystemFunction system = nullptr;
 
   constexpr SweepFunction() = default;
-  constexpr SweepFunction(Sweep function) : plain(function) {}
-  constexpr SweepFunction(UpdateSweep function) : update(function) {}
-  constexpr SweepFunction(BoxesSweep function) : boxes(function) {}
-  constexpr SweepFunction(SystemFunction function) : system(function) {}
+  constexpr SweepFunction(Sweep function) : plain(kept(function)) {}
+  constexpr SweepFunction(UpdateSweep function) : update(kept(function)) {}
+  constexpr SweepFunction(BoxesSweep function) : boxes(kept(function)) {}
+  constexpr SweepFunction(SystemFunction function) : system(kept(function)) {}
 
   /// Of the arguments that it takes.
   [[nodiscard]] constexpr std::uint32_t argument_bytes() const {

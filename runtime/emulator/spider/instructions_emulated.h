@@ -11,6 +11,7 @@
 #define SPIDER_DEVICE_NOINLINE static
 #define SPIDER_GLOBAL(threads, blocks) void
 #define SPIDER_GRID_CONSTANT
+#define SPIDER_ENTRY static_cast<void>(0)
 #define SPIDER_TABLE [[maybe_unused]] static const
 /// Nothing is unrolled here, and a table that is not static would be built at each call.
 #define SPIDER_CONSTANTS static constexpr

@@ -41,6 +41,7 @@ struct Block2d;
 template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_block2d(const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Block2d<Stencil, Form>;
   const JoinRimsAtExit<Stencil> ends_behind_rims;
   // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.

@@ -166,6 +166,18 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
       : "memory");
 }
 
+/// Devices before sm_80 copy through registers, and every copy is there when it returns.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) store_shared(to, *static_cast<const Vector*>(from));
+}
+SPIDER_DEVICE void copy_word_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) store_shared(to, *static_cast<const std::uint32_t*>(from));
+}
+SPIDER_DEVICE void copy_pair_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) store_shared(to, *static_cast<const Pair*>(from));
+}
+#else
 /// cp.async.cg, 16 bytes (9.7.9.25): both addresses are multiples of 16. The data is there for this lane
 /// after its wait, for others after a synchronisation behind that. Lanes that do not want it copy nothing.
 SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const void* from) {
@@ -193,6 +205,8 @@ SPIDER_DEVICE void copy_pair_async_if(bool wanted, Shared to, const void* from) 
       "l"(from), "r"(static_cast<int>(wanted))
       : "memory");
 }
+
+#endif
 
 /// The three of them of a field that an update reads at the point itself.
 SPIDER_DEVICE void copy_point_vector_async_if(bool wanted, Shared to, const void* from) {

@@ -4,24 +4,30 @@
 #include <iterator>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace spidergen::spec {
 
-std::int64_t count_taps(const StencilSpec& spec) {
-  if (spec.lists.empty()) return std::ssize(spec.taps);
+namespace {
+
+/// Offsets of a product's lists, but for those along x where `rows` are counted.
+std::int64_t count_products(const std::vector<AxisList>& lists, bool rows) {
   std::int64_t count = 1;
-  for (const AxisList& list : spec.lists)
+  for (const AxisList& list : lists) {
+    if (rows && list.axis == axis_x) continue;
     count *= std::count_if(list.weights.begin(), list.weights.end(), [](double one) { return one != 0; });
+  }
   return count;
 }
 
+}  // namespace
+
+std::int64_t count_taps(const StencilSpec& spec) {
+  return spec.lists.empty() ? std::ssize(spec.taps) : count_products(spec.lists, false);
+}
+
 std::int64_t count_tap_rows(const StencilSpec& spec) {
-  if (!spec.lists.empty()) {
-    const AxisList& first = spec.lists.front();
-    const auto of_row =
-        std::count_if(first.weights.begin(), first.weights.end(), [](double one) { return one != 0; });
-    return first.axis == axis_x ? count_taps(spec) / of_row : count_taps(spec);
-  }
+  if (!spec.lists.empty()) return count_products(spec.lists, true);
   std::set<std::pair<int, int>> rows;
   for (const Tap& tap : spec.taps) rows.emplace(tap.at[axis_z], tap.at[axis_y]);
   return std::ssize(rows);

@@ -6,10 +6,17 @@ import functools
 import hashlib
 import os
 import pathlib
+import sys
+from typing import NoReturn
 
 _FOLDER = pathlib.Path(__file__).resolve().parent
 GENERATOR = _FOLDER / "bin" / "spider-gen"
 RUNTIME = _FOLDER / "runtime"
+
+
+def run_generator() -> NoReturn:
+    """The command spider-gen: the generator that the package brings, in this process."""
+    os.execv(GENERATOR, ["spider-gen", *sys.argv[1:]])
 
 
 @functools.lru_cache(maxsize=None)

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Installs a wheel or an sdist of dist/ where no library of the generator is, and uses it; run.sh runs it in a chroot:
 #   bash tests/bare/run.sh --with dist 'bash tests/bare/use_package.sh FILE'
-#   FILE  in dist/; an sdist takes g++, CMake and make, and scikit-build-core's wheels in dist/
+#   FILE  in dist/, or a pattern of one; an sdist takes g++, CMake and make, and scikit-build-core's wheels in dist/
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
-file=$(echo dist/${1:?FILE})
+files=(dist/${1:?FILE})  # unquoted: a pattern
+file=${files[0]}
 install() {
   DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/root/apt.log 2>&1 ||
     { tail -n 20 /root/apt.log; exit 1; }

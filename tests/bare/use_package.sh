@@ -4,7 +4,8 @@
 #   FILE  in dist/, or a pattern of one; an sdist takes g++, CMake and make, and scikit-build-core's wheels in dist/
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
-files=(dist/${1:?FILE})  # unquoted: a pattern
+# shellcheck disable=SC2206  # a pattern
+files=(dist/${1:?FILE})
 file=${files[0]}
 install() {
   DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@" >/root/apt.log 2>&1 ||

@@ -20,10 +20,11 @@ fi
 python3 -m venv --system-site-packages /root/venv
 export PATH=/root/venv/bin:$PATH PIP_DISABLE_PIP_VERSION_CHECK=1
 if [[ $file == *.whl ]]; then
-  pip install -q --no-index "$file"
+  pip install -q --no-index --find-links dist "$file"
 else
   install g++ cmake make
   pip install -q --no-index --find-links dist scikit-build-core
+  export CMAKE_BUILD_PARALLEL_LEVEL; CMAKE_BUILD_PARALLEL_LEVEL=$(nproc)  # make has no default
   time pip install -q --no-index --no-build-isolation "$file"
 fi
 mkdir /root/elsewhere

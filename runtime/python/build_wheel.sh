@@ -14,21 +14,20 @@ work=$PWD/build/wheel
 dist=$PWD/dist
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 
-# build ARCH NAME PLATFORM DEFINITION...: a wheel into dist/, if it asks for no more than PLATFORM has; compiled in build/wheel/NAME.
+# build NAME PLATFORM DEFINITION...: a wheel in build/wheel/NAME-made.
 build() {
   local definition definitions=()
-  for definition in SPIDER_DISTRIBUTED=OFF CMAKE_CUDA_COMPILER=NOTFOUND "${@:4}"; do
+  for definition in SPIDER_DISTRIBUTED=OFF CMAKE_CUDA_COMPILER=NOTFOUND "${@:3}"; do
     definitions+=("--config-settings=cmake.define.$definition")
   done
-  rm -rf -- "$work/$2-made"
-  _PYTHON_HOST_PLATFORM=linux_$1 pip wheel -q --no-deps --no-build-isolation -w "$work/$2-made" \
-    --config-settings=build-dir="$work/$2" --config-settings=install.strip=false "${definitions[@]}" .
-  auditwheel repair --only-plat --plat "$3" -w "$dist" "$work/$2-made"/*.whl
+  rm -rf -- "$work/$1-made"
+  _PYTHON_HOST_PLATFORM=$2 pip wheel -q --no-deps --no-build-isolation -w "$work/$1-made" \
+    --config-settings=build-dir="$work/$1" --config-settings=install.strip=false "${definitions[@]}" .
 }
 
 # By a compiler for this processor and the oldest glibc, whose C++ library is linked statically.
 portable() {
-  local arch=$1 bin=$work/bin-$1 tool words
+  local arch=$1 bin=$work/bin-$1 tool words asks
   pip install -q ziglang==0.17.1
   mkdir -p -- "$bin"
   for tool in c++ ar ranlib; do
@@ -38,9 +37,17 @@ portable() {
     chmod +x -- "$bin/$tool"
   done
   bash third_party/fetch.sh
-  build "$arch" "$arch" "manylinux_${glibc/./_}_$arch" SPIDER_THIRD_PARTY=ON CMAKE_SYSTEM_NAME=Linux \
+  build "$arch" "manylinux_${glibc/./_}_$arch" SPIDER_THIRD_PARTY=ON CMAKE_SYSTEM_NAME=Linux \
     CMAKE_SYSTEM_PROCESSOR="$arch" CMAKE_CXX_COMPILER="$bin/c++" CMAKE_AR="$bin/ar" CMAKE_RANLIB="$bin/ranlib" \
     CMAKE_EXE_LINKER_FLAGS=-s CMAKE_SHARED_LINKER_FLAGS=-s
+  # auditwheel repairs no wheel of another processor, but says what one asks for.
+  asks=$(auditwheel show "$work/$arch-made"/*.whl | sed -nE 's/.*"manylinux_2_([0-9]+)_.*/\1/p' | sort -nu | tail -n 1)
+  if [[ -z $asks ]] || ((asks > ${glibc#2.})); then
+    printf 'build_wheel.sh: the wheel for %s asks for more than glibc %s has: auditwheel show %s\n' "$arch" "$glibc" \
+      "$work/$arch-made/" >&2
+    exit 1
+  fi
+  mv -- "$work/$arch-made"/*.whl "$dist/"
 }
 
 [[ -x $work/venv/bin/pip ]] || "${PYTHON:-python3}" -m venv "$work/venv"
@@ -60,7 +67,8 @@ while (($#)); do
       python -c 'import sys, scikit_build_core.build as build; build.build_sdist(sys.argv[1])' "$dist"
       ;;
     --of)
-      build "$(uname -m)" of auto SpiderGen_EXECUTABLE="$(cd -- "$here" && realpath -e -- "$2")"
+      build of "linux_$(uname -m)" SpiderGen_EXECUTABLE="$(cd -- "$here" && realpath -e -- "$2")"
+      auditwheel repair --only-plat --plat auto -w "$dist" "$work"/of-made/*.whl
       shift
       ;;
     -h | --help) sed -n '2,8s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;

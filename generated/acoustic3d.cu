@@ -166,7 +166,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"acoustic3d", "spider-gen version 0.2.0", "268f6e8d0ec93f95", 3, SPIDER_F32,
-                         {4, 4, 4}, {4, 4, 4}, 80, 0, 1, {"u_old", 1, field_names, field_storages, 0, nullptr}},
+                         {4, 4, 4}, {4, 4, 4}, 75, 0, 1, {"u_old", 1, field_names, field_storages, 0, nullptr}},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_acoustic3d

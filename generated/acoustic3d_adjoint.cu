@@ -294,7 +294,7 @@ constexpr std::int32_t field_storages[] = {SPIDER_F32, SPIDER_F32, SPIDER_F32, S
 constexpr std::int32_t field_uses[] = {1, 1, 15, 3, 3};
 constexpr std::int32_t field_axes[] = {7, 7, 7, 7, 7};
 constexpr spider_kernel kernel = spider::make_system_kernel(
-    {"acoustic3d_adjoint", "spider-gen version 0.2.0", "306dfc5e6d779114", 3, SPIDER_F32, 80,
+    {"acoustic3d_adjoint", "spider-gen version 0.2.0", "306dfc5e6d779114", 3, SPIDER_F32, 75,
      {field_names, field_storages, field_uses, field_axes, 5, nullptr, 0}},
     forms, system, spider::point_function<class ThisFile>);
 

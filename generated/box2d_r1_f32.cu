@@ -83,7 +83,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r1_f32", "spider-gen version 0.2.0", "683ea54a55cddeb0", 2, SPIDER_F32,
-                         {0, 1, 1}, {0, 1, 1}, 80, 0},
+                         {0, 1, 1}, {0, 1, 1}, 75, 0},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box2d_r1_f32

@@ -108,7 +108,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r1_steps_f32", "spider-gen version 0.2.0", "f70886e319585fd7", 2, SPIDER_F32,
-                         {0, 24, 24}, {0, 24, 24}, 80, 0, 24},
+                         {0, 24, 24}, {0, 24, 24}, 75, 0, 24},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box2d_r1_steps_f32

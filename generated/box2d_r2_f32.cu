@@ -99,7 +99,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r2_f32", "spider-gen version 0.2.0", "06fc6a25c49b248e", 2, SPIDER_F32,
-                         {0, 2, 2}, {0, 2, 2}, 80, 0},
+                         {0, 2, 2}, {0, 2, 2}, 75, 0},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box2d_r2_f32

@@ -114,7 +114,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box2d_r3_f32", "spider-gen version 0.2.0", "0dfeac0603acc8ae", 2, SPIDER_F32,
-                         {0, 3, 3}, {0, 3, 3}, 80, 0},
+                         {0, 3, 3}, {0, 3, 3}, 75, 0},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box2d_r3_f32

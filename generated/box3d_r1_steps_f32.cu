@@ -110,7 +110,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"box3d_r1_steps_f32", "spider-gen version 0.2.0", "85c81728e17d6434", 3, SPIDER_F32,
-                         {3, 3, 3}, {3, 3, 3}, 80, 0, 3},
+                         {3, 3, 3}, {3, 3, 3}, 75, 0, 3},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_box3d_r1_steps_f32

@@ -161,7 +161,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"curvature2d_steps_f32", "spider-gen version 0.2.0", "ecf569bed2ec23f3", 2, SPIDER_F32,
-                         {0, 8, 8}, {0, 8, 8}, 80, 0, 8, {nullptr, 0, nullptr, nullptr, 0, nullptr}},
+                         {0, 8, 8}, {0, 8, 8}, 75, 0, 8, {nullptr, 0, nullptr, nullptr, 0, nullptr}},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_curvature2d_steps_f32

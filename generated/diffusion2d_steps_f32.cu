@@ -123,7 +123,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"diffusion2d_steps_f32", "spider-gen version 0.2.0", "e957930289380d4d", 2, SPIDER_F32,
-                         {0, 16, 16}, {0, 16, 16}, 80, 0, 16, {nullptr, 1, field_names, field_storages, 0, nullptr}},
+                         {0, 16, 16}, {0, 16, 16}, 75, 0, 16, {nullptr, 1, field_names, field_storages, 0, nullptr}},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_diffusion2d_steps_f32

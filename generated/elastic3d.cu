@@ -377,7 +377,7 @@ constexpr std::int32_t field_storages[] = {SPIDER_F32, SPIDER_F32, SPIDER_F32, S
 constexpr std::int32_t field_uses[] = {3, 3, 3, 3, 3, 3, 3, 3, 3, 1, 1, 1};
 constexpr std::int32_t field_axes[] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7};
 constexpr spider_kernel kernel = spider::make_system_kernel(
-    {"elastic3d", "spider-gen version 0.2.0", "bab5550ffe38ad20", 3, SPIDER_F32, 80,
+    {"elastic3d", "spider-gen version 0.2.0", "bab5550ffe38ad20", 3, SPIDER_F32, 75,
      {field_names, field_storages, field_uses, field_axes, 12, nullptr, 0}},
     forms, system, spider::point_function<class ThisFile>);
 

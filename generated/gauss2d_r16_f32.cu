@@ -417,7 +417,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"gauss2d_r16_f32", "spider-gen version 0.2.0", "6a7635d2ee283d71", 2, SPIDER_F32,
-                         {0, 16, 16}, {0, 16, 16}, 80, 0},
+                         {0, 16, 16}, {0, 16, 16}, 75, 0},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_gauss2d_r16_f32

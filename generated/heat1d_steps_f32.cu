@@ -75,7 +75,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat1d_steps_f32", "spider-gen version 0.2.0", "e187e718145fa68d", 1, SPIDER_F32,
-                         {0, 0, 32}, {0, 0, 32}, 80, 0, 32},
+                         {0, 0, 32}, {0, 0, 32}, 75, 0, 32},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat1d_steps_f32

@@ -84,7 +84,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat2d_f64", "spider-gen version 0.2.0", "d100c15ccd36ee52", 2, SPIDER_F64,
-                         {0, 1, 1}, {0, 1, 1}, 80, 0},
+                         {0, 1, 1}, {0, 1, 1}, 75, 0},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat2d_f64

@@ -111,7 +111,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat2d_steps_f64", "spider-gen version 0.2.0", "65a842495a88cf51", 2, SPIDER_F64,
-                         {0, 32, 32}, {0, 32, 32}, 80, 0, 32},
+                         {0, 32, 32}, {0, 32, 32}, 75, 0, 32},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat2d_steps_f64

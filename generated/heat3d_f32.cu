@@ -103,7 +103,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat3d_f32", "spider-gen version 0.2.0", "5568dfac823fab2a", 3, SPIDER_F32,
-                         {1, 1, 1}, {1, 1, 1}, 80, 0},
+                         {1, 1, 1}, {1, 1, 1}, 75, 0},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat3d_f32

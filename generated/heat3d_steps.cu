@@ -106,7 +106,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat3d_steps", "spider-gen version 0.2.0", "eafae24596aa62c2", 3, SPIDER_F16,
-                         {4, 4, 4}, {4, 4, 4}, 80, 0, 4},
+                         {4, 4, 4}, {4, 4, 4}, 75, 0, 4},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat3d_steps

@@ -106,7 +106,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"heat3d_steps_f32", "spider-gen version 0.2.0", "133d844bc265e3e5", 3, SPIDER_F32,
-                         {4, 4, 4}, {4, 4, 4}, 80, 0, 4},
+                         {4, 4, 4}, {4, 4, 4}, 75, 0, 4},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_heat3d_steps_f32

@@ -106,7 +106,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"laplacian2d_r4_f32", "spider-gen version 0.2.0", "d5add0c5f3e6708b", 2, SPIDER_F32,
-                         {0, 4, 4}, {0, 4, 4}, 80, 0},
+                         {0, 4, 4}, {0, 4, 4}, 75, 0},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_laplacian2d_r4_f32

@@ -222,7 +222,7 @@ constexpr std::int32_t field_storages[] = {SPIDER_F32, SPIDER_F32, SPIDER_F32, S
 constexpr std::int32_t field_uses[] = {15, 15, 15, 15, 15, 15};
 constexpr std::int32_t field_axes[] = {7, 7, 7, 7, 7, 7};
 constexpr spider_kernel kernel = spider::make_system_kernel(
-    {"maxwell3d", "spider-gen version 0.2.0", "8c46491c2ea9f210", 3, SPIDER_F32, 80,
+    {"maxwell3d", "spider-gen version 0.2.0", "8c46491c2ea9f210", 3, SPIDER_F32, 75,
      {field_names, field_storages, field_uses, field_axes, 6, nullptr, 0}},
     forms, system, spider::point_function<class ThisFile>);
 

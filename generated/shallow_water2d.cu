@@ -153,7 +153,7 @@ constexpr std::int32_t field_storages[] = {SPIDER_F32, SPIDER_F32, SPIDER_F32};
 constexpr std::int32_t field_uses[] = {15, 15, 3};
 constexpr std::int32_t field_axes[] = {6, 6, 6};
 constexpr spider_kernel kernel = spider::make_system_kernel(
-    {"shallow_water2d", "spider-gen version 0.2.0", "ee1d28fac9df7c1b", 2, SPIDER_F32, 80,
+    {"shallow_water2d", "spider-gen version 0.2.0", "ee1d28fac9df7c1b", 2, SPIDER_F32, 75,
      {field_names, field_storages, field_uses, field_axes, 3, nullptr, 0}},
     forms, system, spider::point_function<class ThisFile>);
 

@@ -118,7 +118,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"star2d_r2_steps_f32", "spider-gen version 0.2.0", "5bbd4456a5e66dcc", 2, SPIDER_F32,
-                         {0, 32, 32}, {0, 32, 32}, 80, 0, 16},
+                         {0, 32, 32}, {0, 32, 32}, 75, 0, 16},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_star2d_r2_steps_f32

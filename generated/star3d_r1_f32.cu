@@ -102,7 +102,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"star3d_r1_f32", "spider-gen version 0.2.0", "e8627e7e722b66bc", 3, SPIDER_F32,
-                         {1, 1, 1}, {1, 1, 1}, 80, 0},
+                         {1, 1, 1}, {1, 1, 1}, 75, 0},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_star3d_r1_f32

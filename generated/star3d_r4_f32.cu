@@ -143,7 +143,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"star3d_r4_f32", "spider-gen version 0.2.0", "264444bdf5e2c4c5", 3, SPIDER_F32,
-                         {4, 4, 4}, {4, 4, 4}, 80, 0},
+                         {4, 4, 4}, {4, 4, 4}, 75, 0},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_star3d_r4_f32

@@ -143,7 +143,7 @@ constexpr spider::SweepForm forms[] = {
 };
 constexpr spider_kernel kernel =
     spider::make_kernel({"star3d_r4_f64", "spider-gen version 0.2.0", "2bc3ffea5379a535", 3, SPIDER_F64,
-                         {4, 4, 4}, {4, 4, 4}, 80, 0},
+                         {4, 4, 4}, {4, 4, 4}, 75, 0},
                         forms, tap_rows, taps, faces, spider::point_function<class ThisFile>);
 
 }  // namespace spider_star3d_r4_f64

@@ -49,6 +49,12 @@ void check_storage(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics
   } else if (spec.output) {
     diagnostics.error(spec.where.output,
                       "there is no adjoint of results of another storage than the input's; remove 'output'");
+  } else if (!spec.lists.empty()) {
+    diagnostics.error(
+        spec.where.coefficients,
+        fmt::format("there is no adjoint yet of a product of {} taps: apply those of its lists, "
+                    "each as a spec of its own",
+                    spec::count_taps(spec)));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "pack/pack.h"
 #include "pack/prove.h"
 #include "plan/error_bound.h"
+#include "plan/slow_plan.h"
 #include "plan/system_plan.h"
 
 namespace spidergen::cli {
@@ -46,6 +47,7 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
   result.diagnostics.append(planned.diagnostics);
   if (!result.diagnostics.has_errors())
     plan::warn_of_lost_steps(read.spec, planned.plan.op.steps, result.diagnostics);
+  if (!result.diagnostics.has_errors()) plan::warn_of_slow_plan(read.spec, planned.plan, result.diagnostics);
   result.diagnostics.sort_by_location();
   if (result.diagnostics.has_errors()) return result;
 

@@ -5,7 +5,6 @@
 
 #include <iterator>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,12 +31,6 @@ std::string reach_text(const spec::StencilSpec& spec, const plan::KernelPlan& pl
   }
   const std::string of_steps = plan.op.steps == 1 ? "" : fmt::format(" of {} steps", plan.op.steps);
   return fmt::format("{}", fmt::join(axes, ", ")) + of_steps;
-}
-
-std::int64_t count_tap_rows(const spec::StencilSpec& spec) {
-  std::set<std::pair<int, int>> rows;
-  for (const spec::Tap& tap : spec.taps) rows.emplace(tap.at[spec::axis_z], tap.at[spec::axis_y]);
-  return std::ssize(rows);
 }
 
 std::string face_text(const spec::Face& face, spec::Storage storage) {
@@ -239,7 +232,7 @@ void describe_diagonals(const plan::Contraction& contraction, std::vector<std::s
 std::string summary(const spec::StencilSpec& spec) {
   if (!spec.description.empty()) return spec.description;
   return fmt::format("{}D {} stencil of {}", spec.dimensions, shapes_text(spec),
-                     counted(std::ssize(spec.taps), "tap"));
+                     counted(spec::count_taps(spec), "tap"));
 }
 
 /// Which axis of the spec each axis of the kernel is.
@@ -254,8 +247,8 @@ std::string axes_text(const spec::StencilSpec& spec) {
 std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::vector<std::string> lines;
   lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shapes_text(spec),
-                              counted(std::ssize(spec.taps), "tap"), counted(count_tap_rows(spec), "row"),
-                              reach_text(spec, plan)));
+                              counted(spec::count_taps(spec), "tap"),
+                              counted(spec::count_tap_rows(spec), "row"), reach_text(spec, plan)));
   describe_parameters(spec.parameters, lines);
   if (!spec.stored_axes.empty()) lines.push_back(fmt::format("Axes      {}", axes_text(spec)));
   lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));

@@ -22,13 +22,9 @@
 namespace spidergen::emit {
 namespace {
 
-constexpr int first_sparse_arch = 80;  // the first with mma.sp
-
-/// The oldest architecture, as a number, that has a scheme's products.
-template <class Scheme>
-constexpr int minimum_arch() {
-  if constexpr (requires { Scheme::minimum_arch; }) return Scheme::minimum_arch;
-  return first_sparse_arch;
+/// The oldest architecture, as a number, that runs an engine's kernels: mma.sp begins with 8.0.
+int minimum_arch(plan::Engine engine) {
+  return engine == plan::Engine::cuda ? oldest_arch : 80;
 }
 
 std::string faces_text(const spec::StencilSpec& spec) {
@@ -191,6 +187,11 @@ render::Bindings source_bindings(const Kernel& kernel, const std::string& versio
   return bindings;
 }
 
+/// What a file says of its kernel behind the products, where its results have a storage of their own.
+std::string output_facts(const spec::StencilSpec& spec) {
+  return spec.output ? fmt::format(", 1, {{}}, 0, {}", storage_code(*spec.output)) : "";
+}
+
 /// A pass in a namespace of its own; notes the headers of its schemes.
 std::string pass_text(const plan::PassPlan& pass, const std::string& version,
                       std::set<std::string>& headers) {
@@ -203,9 +204,10 @@ std::string pass_text(const plan::PassPlan& pass, const std::string& version,
   for (const char* of_file : {"device_abi", "report", "summary", "source"}) bindings.erase(of_file);
   bindings["axis"] = spec::axis_letters[static_cast<std::size_t>(pass.axis)];
   bindings["host_forms"] = host_forms_text(kernel);
+  bindings["facts"] = output_facts(pass.spec);
   bindings["stencil"] = text.stencil;
   bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
-  bindings["minimum_arch"] = fmt::to_string(first_sparse_arch);
+  bindings["minimum_arch"] = fmt::to_string(minimum_arch(pass.plan.engine));
   return render_part("pass.cu.in", bindings);
 }
 
@@ -224,9 +226,10 @@ EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
   for (const std::string& header : headers)
     includes.push_back(fmt::format("#include <spider/kernels/{}.h>", header));
   bindings["scheme_headers"] = fmt::format("{}", fmt::join(includes, "\n"));
+  bindings["facts"] = output_facts(kernel.spec);
   bindings["pass_namespaces"] = fmt::format("{}", fmt::join(texts, "\n\n"));
   bindings["pass_kernels"] = fmt::format("{}", fmt::join(kernels, ", "));
-  bindings["minimum_arch"] = fmt::to_string(first_sparse_arch);
+  bindings["minimum_arch"] = fmt::to_string(minimum_arch(kernel.plan.engine));
   return {kernel.spec.name + ".cu", render_part("passes.cu.in", bindings) + "\n"};
 }
 
@@ -238,7 +241,7 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   std::visit(
       [&]<class Scheme>(const Scheme& scheme) {
         const SchemeText text = scheme_text(kernel);
-        bindings["minimum_arch"] = fmt::to_string(minimum_arch<Scheme>());
+        bindings["minimum_arch"] = fmt::to_string(minimum_arch(kernel.plan.engine));
         bindings["stencil"] = text.stencil;
         bindings["scheme_headers"] = fmt::format("#include <spider/kernels/{}.h>", scheme.name);
         for (const std::string& other : text.more_schemes)
@@ -254,8 +257,7 @@ EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
         }
         if (neighbourhood > 0)
           bindings["facts"] = fmt::format(", {}, {}, {:.4g}", kernel.plan.op.steps, of_update, neighbourhood);
-        if (kernel.spec.output)
-          bindings["facts"] = fmt::format(", 1, {{}}, 0, {}", storage_code(*kernel.spec.output));
+        if (kernel.spec.output) bindings["facts"] = output_facts(kernel.spec);
       },
       kernel.plan.scheme);
   return {kernel.spec.name + ".cu", render_part("kernel.cu.in", bindings) + "\n"};

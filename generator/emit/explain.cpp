@@ -13,6 +13,7 @@
 #include "emit/draw.h"
 #include "emit/figures.h"
 #include "plan/bands.h"
+#include "plan/slow_plan.h"
 
 namespace spidergen::emit {
 namespace {
@@ -269,6 +270,22 @@ void append_costs(const CostComparison& costs, std::string& text) {
   }
 }
 
+/// Of a slow plan, and what would be faster.
+void append_speed(const spec::StencilSpec& spec, const plan::KernelPlan& plan, std::string& text) {
+  const double times = plan::times_the_floor(spec, plan);
+  if (times <= plan::slow_plan) return;
+  text += fmt::format("  Slow      {:.1f} times the floor of an H200: {}\n", times,
+                      plan::advice_for_speed(spec, plan).value_or("there is no faster plan yet"));
+}
+
+/// That passes read and write at a point.
+int bytes_of_passes(const plan::KernelPlan& plan) {
+  int bytes = 0;
+  for (const plan::PassPlan& pass : plan.passes)
+    bytes += spec::element_bytes(pass.spec.storage) + spec::element_bytes(spec::output_of(pass.spec));
+  return bytes;
+}
+
 }  // namespace
 
 std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
@@ -278,8 +295,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
   if (plan.passes.empty()) append_resources(plan, text);
   if (!plan.passes.empty()) {
     text += fmt::format("  Work      {} multiply-adds and {} bytes a point, in all passes\n",
-                        plan.contraction.taps.size(),
-                        static_cast<double>(plan.passes.size()) * figures_of(plan).bytes_per_point);
+                        plan.contraction.taps.size(), bytes_of_passes(plan));
   } else if (plan.contraction.is_low_rank()) {
     append_work(figures_of(plan), plan.engine, text);
     append_all_lists(spec, plan, text);
@@ -291,6 +307,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
     append_core_work(plan, text);
     if (plan.contraction.is_list_adds()) append_all_lists(spec, plan, text);
   }
+  append_speed(spec, plan, text);
   append_candidates(plan, text);
   append_bounds(plan, bounds_of(plan, architectures), text);
   append_costs(costs_of(plan), text);

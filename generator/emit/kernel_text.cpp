@@ -143,10 +143,10 @@ std::vector<std::string> row_products(const Kernel& kernel) {
 }
 
 std::vector<std::string> shift_groups(const plan::Contraction& contraction) {
-  constexpr int group = 8;
+  const int first = contraction.first_column() - contraction.mapping.first_input();
   std::vector<std::string> groups;
   for (const int shift : contraction.shifts)
-    groups.push_back(fmt::to_string((shift - contraction.shifts.front()) / group));
+    groups.push_back(fmt::to_string((shift - first) / plan::inputs_per_group));
   return groups;
 }
 

@@ -17,6 +17,8 @@ namespace spidergen::emit {
 /// Of generated files, which runtime and device headers check (spider/spider.h, spider/abi.h).
 inline constexpr int runtime_abi = 1;
 inline constexpr int device_abi = 4;
+/// Compute capability x 10 that kernels on CUDA cores take: what the device headers are written for.
+inline constexpr int oldest_arch = 75;
 
 /// What becomes a kernel.
 struct Kernel {

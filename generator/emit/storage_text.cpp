@@ -50,6 +50,8 @@ std::uint64_t stored_bits(spec::Storage storage, double value) {
 }
 
 std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
+  if (spec.storage == spec::Storage::u8)
+    return fmt::format("ByteStorage<spider::{}>", cells_struct(spec::output_of(spec)));
   if (spec.storage != spec::Storage::f32) {
     return spec.storage == spec::Storage::f16 ? "F16Storage" : "Bf16Storage";
   }

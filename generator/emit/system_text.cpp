@@ -21,8 +21,6 @@ namespace {
 using spec::UpdateNode;
 using spec::UpdateOperation;
 
-constexpr int least_arch = 80;  // generated files share headers with kernels that copy asynchronously
-
 std::string quoted(const std::string& text) {
   return '"' + text + '"';
 }
@@ -241,7 +239,7 @@ EmittedFile system_source(const spec::SystemSpec& spec, const plan::SystemPlan& 
   bindings["tables"] = tables_text(spec, plan);
   bindings["dimensions"] = fmt::to_string(spec.dimensions);
   bindings["storage_code"] = storage_code(spec.storage);
-  bindings["minimum_arch"] = fmt::to_string(least_arch);
+  bindings["minimum_arch"] = fmt::to_string(oldest_arch);
   bindings["field_count"] = fmt::to_string(spec.fields.size());
   bindings["scalar_names"] = spec.scalars.empty() ? "nullptr" : "scalar_names";
   bindings["scalar_count"] = fmt::to_string(spec.scalars.size());

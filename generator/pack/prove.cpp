@@ -361,12 +361,13 @@ void prove_composed(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
 /// of its factors.
 void prove_passes(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   const double rounding = static_cast<double>(plan.passes.size()) * plan::pass_rounding(plan.weights);
-  std::size_t products = 1;
+  std::int64_t products = 1;
   for (const plan::PassPlan& pass : plan.passes) {
-    products *= pass.plan.weights.taps.size();
+    products *= std::ssize(pass.plan.weights.taps);
     prove(pass.spec, pass.plan, pack(pass.plan));
   }
-  if (products != spec.taps.size()) throw diag::InternalError("the passes have other taps than the spec");
+  if (products != spec::count_taps(spec))
+    throw diag::InternalError("the passes have other taps than the spec");
   for (const spec::Tap& tap : spec.taps) {
     const double product = plan::packed_product(plan.passes, tap.at);
     if (std::fabs(product - tap.weight) <= rounding * std::fabs(tap.weight)) continue;

@@ -1,10 +1,13 @@
 #include "plan/axis_passes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "plan/error_bound.h"
@@ -95,27 +98,37 @@ bool rules_commute(const spec::AxisBoundary& a, const spec::AxisBoundary& b) {
 bool takes_passes(const spec::StencilSpec& spec) {
   const bool is_plain = spec.steps == 1 && spec.sums.size() == 1 && !spec.update && !spec.previous &&
                         spec.fields.empty() && spec.scalars.empty();
-  if (!is_plain || spec.dimensions == 1 || spec::is_half(spec.storage) || spec::converts_cells(spec) ||
-      spec.taps.empty())
+  if (!is_plain || spec.dimensions == 1 || spec.taps.empty() || spec.accumulate == spec::Accumulate::f16)
     return false;
   return rules_commute(spec.boundary[0], spec.boundary[1]) &&
          rules_commute(spec.boundary[0], spec.boundary[2]) &&
          rules_commute(spec.boundary[1], spec.boundary[2]);
 }
 
-/// A constant becomes what the passes so far make of it, whose weights sum to this. Can a cell hold it?
-bool pass_constants(double weights, spec::Storage storage, spec::AxisBoundary& boundary) {
+/// A constant of the spec's storage becomes what the passes so far make of it, whose weights sum to this. Can
+/// a cell of the pass hold it?
+bool pass_constants(double weights, spec::Storage storage, spec::Storage of_pass,
+                    spec::AxisBoundary& boundary) {
   bool fits = true;
   for (spec::Face* face : {&boundary.low, &boundary.high}) {
     if (face->rule != spec::BoundaryRule::constant) continue;
     face->value = stored_value(storage, face->value) * weights;
-    fits = fits && std::isfinite(stored_value(storage, face->value));
+    fits = fits && std::isfinite(stored_value(of_pass, face->value));
   }
   return fits;
 }
 
-spec::StencilSpec spec_of_pass(const spec::StencilSpec& spec, const AxisList& list) {
+/// What the sums are, and wait as between passes.
+spec::Storage storage_between(const spec::StencilSpec& spec) {
+  return spec.storage == spec::Storage::f64 ? spec::Storage::f64 : spec::Storage::f32;
+}
+
+spec::StencilSpec spec_of_pass(const spec::StencilSpec& spec, const AxisList& list, bool is_first,
+                               bool is_last) {
   spec::StencilSpec pass = spec;
+  if (!is_first) pass.storage = storage_between(spec);
+  const spec::Storage output = is_last ? spec::output_of(spec) : storage_between(spec);
+  pass.output = output == pass.storage ? std::nullopt : std::optional(output);
   pass.taps.clear();
   for (std::size_t i = 0; i < list.weights.size(); ++i) {
     if (list.weights[i] == 0) continue;
@@ -144,6 +157,27 @@ bool is_close(const RoundedWeights& weights, std::size_t passes) {
   });
 }
 
+double sum_of(const AxisList& list) {
+  return std::accumulate(list.weights.begin(), list.weights.end(), 0.0);
+}
+
+/// Of a product that is left as its lists: the sums of all taps, and how far a packed one may be off.
+void sum_up_lists(const spec::StencilSpec& spec, const std::vector<PassPlan>& passes,
+                  RoundedWeights& weights) {
+  weights.sum = weights.packed_sum = 1;
+  double largest = 1;
+  double largest_packed = 1;
+  for (const AxisList& list : spec.lists) weights.sum *= sum_of(list);
+  for (const PassPlan& pass : passes) {
+    double of_pass = 0;
+    for (const RoundedTap& tap : pass.plan.weights.taps) of_pass = std::max(of_pass, std::fabs(tap.weight));
+    weights.packed_sum *= pass.plan.weights.packed_sum;
+    largest *= of_pass;
+    largest_packed *= of_pass + pass.plan.weights.largest_error;
+  }
+  weights.largest_error = largest_packed - largest;
+}
+
 /// The weights that the passes stand for.
 RoundedWeights weights_of(const spec::StencilSpec& spec, const std::vector<PassPlan>& passes) {
   RoundedWeights weights = passes.front().plan.weights;
@@ -156,13 +190,61 @@ RoundedWeights weights_of(const spec::StencilSpec& spec, const std::vector<PassP
     weights.packed_sum += value;
     weights.largest_error = std::max(weights.largest_error, std::fabs(value - tap.weight));
   }
+  if (!spec.lists.empty()) sum_up_lists(spec, passes, weights);
   weights.exact = weights.largest_error == 0;
   return weights;
+}
+
+/// What may take the place of a sweep.
+struct Passes {
+  std::vector<PassPlan> plans;
+  Candidate candidate;
+  RoundedWeights weights;
+};
+
+/// Nothing where there are none that do what the spec says.
+std::optional<Passes> find_passes(const spec::StencilSpec& spec) {
+  Passes found{{}, {Engine::cuda, passes_name, Grouping::multiply_adds, "", 0, 0, true, ""}, {}};
+  double weights = 1;  // of the passes so far
+  for (spec::StencilSpec& of_pass : pass_specs(spec)) {
+    const int axis = axis_of(of_pass);
+    if (!pass_constants(weights, spec.storage, of_pass.storage,
+                        of_pass.boundary[static_cast<std::size_t>(axis)]))
+      return std::nullopt;
+    PlanResult planned = plan_one_step(of_pass, {Engine::cuda});
+    if (planned.diagnostics.has_errors() || planned.plan.error_bound.neighbourhood > 0) return std::nullopt;
+    weights *= planned.plan.weights.packed_sum;
+    found.candidate.microseconds += planned.plan.microseconds;
+    found.candidate.products += static_cast<int>(of_pass.taps.size());
+    found.plans.push_back({axis, std::move(of_pass), std::move(planned.plan)});
+  }
+  if (found.plans.empty()) return std::nullopt;
+  found.weights = weights_of(spec, found.plans);
+  if (!is_close(found.weights, found.plans.size())) return std::nullopt;
+  return found;
+}
+
+/// Makes them the plan.
+void put(const spec::StencilSpec& spec, Passes passes, KernelPlan& plan) {
+  plan.engine = Engine::cuda;
+  plan.microseconds = passes.candidate.microseconds;
+  plan.weights = std::move(passes.weights);
+  plan.contraction = passes.plans.front().plan.contraction;
+  plan.contraction.taps.clear();
+  for (const PassPlan& pass : passes.plans) {
+    const std::vector<CoreTap>& taps = pass.plan.contraction.taps;
+    plan.contraction.taps.insert(plan.contraction.taps.end(), taps.begin(), taps.end());
+  }
+  plan.scheme = passes.plans.front().plan.scheme;
+  plan.candidates.insert(plan.candidates.begin(), std::move(passes.candidate));
+  plan.passes = std::move(passes.plans);
+  plan.error_bound = bound_error(spec, plan);
 }
 
 }  // namespace
 
 std::optional<std::vector<AxisList>> axis_lists(const spec::StencilSpec& spec) {
+  if (!spec.lists.empty()) return spec.lists;
   if (spec.sums.size() != 1 || spec.taps.empty()) return std::nullopt;
   const spec::Tap& middle = largest_tap(spec);
   std::vector<AxisList> lists;
@@ -184,42 +266,43 @@ std::vector<spec::StencilSpec> pass_specs(const spec::StencilSpec& spec) {
   const std::optional<std::vector<AxisList>> lists = axis_lists(spec);
   if (!lists || lists->size() < 2) return {};
   std::vector<spec::StencilSpec> specs;
-  for (const AxisList& list : *lists) specs.push_back(spec_of_pass(spec, list));
+  for (const AxisList& list : *lists)
+    specs.push_back(spec_of_pass(spec, list, specs.empty(), specs.size() + 1 == lists->size()));
   return specs;
 }
 
 void take_passes(const spec::StencilSpec& spec, const Request& request, PlanResult& result) {
   if (result.diagnostics.has_errors() || request.engine.value_or(Engine::cuda) != Engine::cuda) return;
+  std::optional<Passes> passes = find_passes(spec);
+  if (passes && least_gain * passes->candidate.microseconds < result.plan.microseconds)
+    put(spec, std::move(*passes), result.plan);
+}
+
+PlanResult plan_lists(const spec::StencilSpec& spec, const Request& request) {
+  PlanResult result;
   KernelPlan& plan = result.plan;
-  std::vector<PassPlan> passes;
-  Candidate candidate{Engine::cuda, passes_name, Grouping::multiply_adds, "", 0, 0, true, ""};
-  double weights = 1;  // of the passes so far
-  for (spec::StencilSpec& of_pass : pass_specs(spec)) {
-    const int axis = axis_of(of_pass);
-    if (!pass_constants(weights, spec.storage, of_pass.boundary[static_cast<std::size_t>(axis)])) return;
-    PlanResult planned = plan_one_step(of_pass, {Engine::cuda});
-    if (planned.diagnostics.has_errors() || planned.plan.error_bound.neighbourhood > 0) return;
-    weights *= planned.plan.weights.packed_sum;
-    candidate.microseconds += planned.plan.microseconds;
-    candidate.products += static_cast<int>(of_pass.taps.size());
-    passes.push_back({axis, std::move(of_pass), std::move(planned.plan)});
-  }
-  if (passes.empty() || least_gain * candidate.microseconds >= plan.microseconds) return;
-  RoundedWeights products = weights_of(spec, passes);
-  if (!is_close(products, passes.size())) return;
   plan.engine = Engine::cuda;
-  plan.microseconds = candidate.microseconds;
-  plan.weights = std::move(products);
-  plan.contraction = passes.front().plan.contraction;
-  plan.contraction.taps.clear();
-  for (const PassPlan& pass : passes) {
-    const std::vector<CoreTap>& taps = pass.plan.contraction.taps;
-    plan.contraction.taps.insert(plan.contraction.taps.end(), taps.begin(), taps.end());
+  plan.dimensions = spec.dimensions;
+  plan.op = operator_of(spec);
+  plan.tap_rows = tap_rows_of(plan.op);
+  const std::string what = fmt::format("the product has {} taps, which are for passes along one axis each",
+                                       spec::count_taps(spec));
+  if (request.engine.value_or(Engine::cuda) != Engine::cuda) {
+    result.diagnostics.error(spec.where.coefficients,
+                             fmt::format("{} on CUDA cores; leave '--engine' out", what));
+    return result;
   }
-  plan.scheme = passes.front().plan.scheme;
-  plan.candidates.insert(plan.candidates.begin(), std::move(candidate));
-  plan.passes = std::move(passes);
-  plan.error_bound = bound_error(spec, plan);
+  std::optional<Passes> passes = find_passes(spec);
+  if (passes) {
+    put(spec, std::move(*passes), plan);
+  } else {
+    result.diagnostics.error(
+        spec.where.coefficients,
+        fmt::format("{}: these do not do what it says beyond the faces of two axes, or its weights are no "
+                    "numbers of theirs; let constants agree, and be 0 beside an antisymmetric face",
+                    what));
+  }
+  return result;
 }
 
 }  // namespace spidergen::plan

@@ -8,12 +8,7 @@
 
 namespace spidergen::plan {
 
-/// The weights along one axis of a product of lists, from offset `low` on.
-struct AxisList {
-  int axis = spec::axis_x;
-  int low = 0;
-  std::vector<double> weights;
-};
+using spec::AxisList;
 
 /// The lists, x first, whose product the weights of a spec of one sum are, each within some roundings of f64;
 /// axes along which no tap reaches have none. Nothing where the weights are no such product. The list along x
@@ -25,6 +20,10 @@ struct AxisList {
 /// would not: where weights are no product of lists, or where the value of a cell outside of two faces would
 /// not be that of its passes (constants that differ, or beside an antisymmetric face).
 [[nodiscard]] std::vector<spec::StencilSpec> pass_specs(const spec::StencilSpec& spec);
+
+/// The plan of a product that is left as its lists; an error where it has no passes, or the request wants
+/// another engine than CUDA cores.
+[[nodiscard]] PlanResult plan_lists(const spec::StencilSpec& spec, const Request& request);
 
 /// Makes the plan of a sweep one of passes where these are estimated to take less than half as long, and the
 /// request leaves the engine open or wants CUDA cores.

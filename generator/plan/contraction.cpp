@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/bands.h"
+#include "plan/machine.h"
 
 namespace spidergen::plan {
 namespace {
@@ -41,7 +42,7 @@ int columns_across_edges(const ColumnReach& reach, int vector_cells) {
 }
 
 int Contraction::first_column() const {
-  constexpr int vector = 8;
+  const int vector = std::max(inputs_per_group, vector_bytes / element_bytes);
   const int first = shifts.front() + mapping.first_input();
   return first - (first % vector + vector) % vector;
 }

@@ -186,6 +186,9 @@ struct LowRank {
   bool operator==(const LowRank&) const = default;
 };
 
+/// Neighbouring inputs that a lane has in a fragment: windows begin at multiples of it.
+inline constexpr int inputs_per_group = 8;
+
 /// What is multiplied, whatever the scheme: all that packing and its proof see.
 struct Contraction {
   Grouping grouping = Grouping::windows;

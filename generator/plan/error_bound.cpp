@@ -62,18 +62,34 @@ double largest_scale(const RoundedWeights& weights) {
   return largest;
 }
 
+/// What rounding to results of another storage than the sums' adds. Whole numbers are half a unit off.
+void add_output_rounding(spec::Storage output, ErrorBound& bound) {
+  if (spec::is_integer(output)) {
+    bound.absolute += 0.5;
+  } else if (output == spec::Storage::f32) {
+    bound.result += higher_orders * f32_rounding;
+    bound.absolute += least_f32;
+  } else if (spec::is_half(output)) {
+    bound.result += higher_orders * rounding_error(operand_type(output));
+    bound.absolute += smallest_value(operand_type(output)) / 2;
+  }
+}
+
 ErrorBound bound_half(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const bool f16 = plan.weights.type == OperandType::f16;
   ErrorBound bound;
   // An update takes the sum as it is, in f32.
-  bound.result = spec.update ? 0 : rounding_error(plan.weights.type);
+  const bool rounds_to_half = !spec.update && !spec::converts_cells(spec);
+  bound.result = rounds_to_half ? rounding_error(plan.weights.type) : 0;
   // A power of two changes no digit of a sum; any other factor rounds it to f32 before it is stored.
   if (plan.weights.factor != 1) bound.result += higher_orders * f32_rounding;
   bound.sum = higher_orders * error_of_mma * plan.contraction.longest_chain();
   const double scale = plan.weights.sum_shifts.empty()
                            ? plan.weights.factor
                            : std::max(plan.weights.factor, largest_scale(plan.weights));
-  bound.absolute = f16 && !spec.update ? smallest_f16 / 2 : scale * least_normal_f32;
+  bound.absolute = f16 && rounds_to_half ? smallest_f16 / 2 : scale * least_normal_f32;
+  const spec::Storage output = spec::output_of(spec);
+  if (spec::converts_cells(spec) && output != spec::Storage::f32) add_output_rounding(output, bound);
   return bound;
 }
 
@@ -102,19 +118,6 @@ double most_taps_of_a_sum(const spec::StencilSpec& spec, const RoundedWeights& w
   std::vector<double> counts(spec.sums.size());
   for (const RoundedTap& tap : weights.taps) ++counts[static_cast<std::size_t>(tap.sum)];
   return *std::max_element(counts.begin(), counts.end());
-}
-
-/// What rounding to results of another storage than the sums' adds. Whole numbers are half a unit off.
-void add_output_rounding(spec::Storage output, ErrorBound& bound) {
-  if (spec::is_integer(output)) {
-    bound.absolute += 0.5;
-  } else if (output == spec::Storage::f32) {
-    bound.result += higher_orders * f32_rounding;
-    bound.absolute += least_f32;
-  } else if (spec::is_half(output)) {
-    bound.result += higher_orders * rounding_error(operand_type(output));
-    bound.absolute += smallest_value(operand_type(output)) / 2;
-  }
 }
 
 /// n multiply-adds, each rounded once to f64, whose sum is the result.
@@ -257,9 +260,9 @@ ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan)
   return bound;
 }
 
-/// Passes one after the other. An error of what one pass leaves grows no faster than the magnitudes do, so
-/// that the parts of sum |w x| add up. What passes make of constants beyond faces is rounded, too, and so are
-/// the products of f64 weights.
+/// Passes one after the other, of which only the last rounds to another storage than its sums'. An error of
+/// what one pass leaves grows no faster than the magnitudes do, so that the parts of sum |w x| add up. What
+/// passes make of constants beyond faces is rounded, too, and so are the products of f64 weights.
 ErrorBound bound_passes(const KernelPlan& plan) {
   ErrorBound bound;
   for (const PassPlan& pass : plan.passes) {
@@ -267,8 +270,9 @@ ErrorBound bound_passes(const KernelPlan& plan) {
     const ErrorBound& own = pass.plan.error_bound;
     constexpr double of_constants = 1;
     const double of_weights = doubles ? 1 : 0;
-    bound.sum += higher_orders * (own.result + own.sum +
-                                  (of_constants + of_weights) * (doubles ? f64_rounding : f32_rounding));
+    bound.sum +=
+        higher_orders * (own.sum + (of_constants + of_weights) * (doubles ? f64_rounding : f32_rounding));
+    bound.result = own.result;
     bound.absolute = higher_orders * (bound.absolute * sum_of_magnitudes(pass.plan.weights) + own.absolute);
   }
   return bound;

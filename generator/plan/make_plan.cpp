@@ -37,6 +37,7 @@ double estimate_single_step(const spec::StencilSpec& spec) {
 }  // namespace
 
 PlanResult make_plan(const spec::StencilSpec& spec, const Request& request) {
+  if (!spec.lists.empty() && spec.steps == 1) return plan_lists(spec, request);
   if (spec.steps == 1) {
     PlanResult result = plan_one_step(spec, request);
     take_passes(spec, request, result);

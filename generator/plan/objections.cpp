@@ -106,7 +106,8 @@ void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
 }  // namespace
 
 bool has_sparse_plan(const spec::StencilSpec& spec) {
-  if (spec::converts_cells(spec)) return false;
+  if (spec::converts_cells(spec))
+    return spec.dimensions == 2 && spec.storage == spec::Storage::u8 && output_of(spec) != spec::Storage::f64;
   if (spec.dimensions == 1) return spec::is_half(spec.storage);
   return spec.storage == spec::Storage::f16 || (spec.dimensions == 2 && spec.storage != spec::Storage::f64);
 }

@@ -75,7 +75,9 @@ template <class Taken>
 void consider(const Problem& problem, const ContractionOffer& offer, std::vector<Draft>& drafts) {
   const Contraction& contraction = offer.contraction;
   if (!contraction.is_low_rank() && advances_steps<Taken>() != (problem.op.steps > 1)) return;
-  if (spec::converts_cells(problem.spec) && !std::is_same_v<Taken, CudaCores>) return;
+  constexpr bool may_convert = std::is_same_v<Taken, CudaCores> || std::is_same_v<Taken, OneList> ||
+                               std::is_same_v<Taken, Block2d>;
+  if (spec::converts_cells(problem.spec) && !may_convert) return;
   if (!Taken::takes(problem, contraction)) return;
   const Offer<Taken> taken =
       offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
@@ -271,6 +273,12 @@ std::vector<Draft> draft_low_rank(const Problem& problem) {
 
 EngineDrafts ask_dense(const Problem& problem, bool is_asked_for) {
   EngineDrafts asked{Engine::dense, {}, draft_low_rank(problem)};
+  // Errors are up to 90 times what one sweep has: the user has to want it.
+  if (!asked.drafts.empty() && asked.drafts.front().is_possible() && problem.op.steps == 1 &&
+      !problem.spec.tolerance && !is_asked_for) {
+    asked.drafts.front().candidate.objection =
+        "its passes round sums to 16 bits between them; 'tolerance' in the spec lets them";
+  }
   const bool possible = !asked.drafts.empty() && asked.drafts.front().is_possible();
   if (possible || !is_asked_for || problem.op.composed.empty()) return asked;
   const spec::StencilSpec& spec = problem.spec;

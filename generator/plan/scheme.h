@@ -9,6 +9,7 @@
 #include "plan/schemes/cuda_cores.h"
 #include "plan/schemes/levels3d.h"
 #include "plan/schemes/lowrank2d.h"
+#include "plan/schemes/one_list.h"
 #include "plan/schemes/passes2d.h"
 #include "plan/schemes/star2d.h"
 #include "plan/schemes/stepping1d.h"
@@ -23,7 +24,7 @@ namespace spidergen::plan {
 
 /// How a contraction is laid out on the machine. Of two as fast the first is taken; of each engine the last
 /// holds what the others do not, and says why where it does not hold a stencil either.
-using Scheme = std::variant<Stream1d, Tile2d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d,
+using Scheme = std::variant<Stream1d, Tile2d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d, OneList,
                             CudaCores, Stepping1d, Stepping2d, Levels3d, Stepping3d, Lowrank2d, Passes2d>;
 
 /// By it emit/schemes, templates/ and runtime/device/spider/kernels/ know the scheme.

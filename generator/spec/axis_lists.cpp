@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,13 +15,13 @@ namespace spidergen::spec {
 namespace {
 
 /// The list of one axis; empty and without a node for an axis that the stencil does not have.
-struct AxisList {
+struct ReadList {
   const Node* node = nullptr;
   std::vector<double> weights;
 
   [[nodiscard]] int radius() const { return static_cast<int>(weights.size() / 2); }
 };
-using AxisLists = std::array<AxisList, 3>;
+using AxisLists = std::array<ReadList, 3>;
 
 /// Reads the lists of all axes; `counts` says how many entries a list has.
 std::optional<AxisLists> read_axis_lists(const Node& mapping, int dimensions, std::string_view counts,
@@ -52,7 +54,7 @@ std::optional<AxisLists> read_axis_lists(const Node& mapping, int dimensions, st
 bool check_parity(const AxisLists& lists, bool odd, std::string_view right, Context& context) {
   bool good = true;
   for (std::size_t axis = 0; axis < lists.size(); ++axis) {
-    const AxisList& list = lists[axis];
+    const ReadList& list = lists[axis];
     if (!list.node || (list.weights.size() % 2 == 1) == odd) continue;
     context.diagnostics.error(list.node->where,
                               fmt::format("axis {} has {}; {}", axis_name(static_cast<int>(axis)),
@@ -66,13 +68,17 @@ std::array<int, 3> radius_of(const AxisLists& lists) {
   return {lists[0].radius(), lists[1].radius(), lists[2].radius()};
 }
 
+bool is_smaller(double a, double b) {
+  return std::fabs(a) < std::fabs(b);
+}
+
 /// The taps of a star's arms; the lists have an odd count, and their middles make up the centre unless it is
 /// given.
 Coefficients make_star(const AxisLists& lists, const Tap* given_center) {
   Coefficients star{{}, radius_of(lists)};
   Tap center = given_center ? *given_center : Tap{};
   for (int axis = axis_z; axis <= axis_x; ++axis) {
-    const AxisList& list = lists[index(axis)];
+    const ReadList& list = lists[index(axis)];
     if (!list.node) continue;
     const int radius = list.radius();
     const bool has_middle = list.weights.size() % 2 == 1;
@@ -109,10 +115,52 @@ std::optional<Coefficients> read_product(const Node& node, int dimensions, Conte
   std::array<std::vector<double>, 3> weights;
   for (std::size_t axis = 0; axis < weights.size(); ++axis)
     weights[axis] = (*lists)[axis].node ? (*lists)[axis].weights : std::vector<double>{1.0};
-  std::optional<Coefficients> product = multiply_lists(weights, node.where, context);
+  std::optional<Coefficients> product = make_product(weights, node.where, context);
   if (!product) return std::nullopt;
-  const AxisList& x = lists->back();
+  const ReadList& x = lists->back();
   for (Tap& tap : product->taps) tap.where = x.node->items[index(tap.at[axis_x] + x.radius())].where;
+  return product;
+}
+
+std::optional<Coefficients> make_product(const std::array<std::vector<double>, 3>& lists,
+                                         const diag::SourceLocation& where, Context& context) {
+  double count = 1;
+  for (const std::vector<double>& list : lists) {
+    count *= static_cast<double>(list.size());
+    if (!check_product_count({1, 1, list.size()}, where, context)) return std::nullopt;
+  }
+  if (count <= static_cast<double>(most_taps)) return multiply_lists(lists, where, context);
+  Coefficients product;
+  Offset largest{};
+  double others = 1;  // the weights of axes without taps beside the middle
+  product.radius.emplace();
+  for (int axis = axis_x; axis >= axis_z; --axis) {
+    const std::vector<double>& list = lists[index(axis)];
+    const int radius = static_cast<int>(list.size() / 2);
+    (*product.radius)[index(axis)] = radius;
+    largest[index(axis)] =
+        static_cast<int>(std::max_element(list.begin(), list.end(), is_smaller) - list.begin());
+    if (list.size() == 1) {
+      others *= list.front();
+    } else {
+      product.lists.push_back({axis, -radius, list});
+    }
+  }
+  for (double& weight : product.lists.front().weights) weight *= others;
+  // Lines along all axes through the largest weight, which is there once.
+  for (int axis = axis_z; axis <= axis_x; ++axis) {
+    for (int i = 0; i < static_cast<int>(lists[index(axis)].size()); ++i) {
+      Offset place = largest;
+      place[index(axis)] = i;
+      if (place == largest && axis != axis_x) continue;
+      Tap tap{{}, 1, where};
+      for (std::size_t other = 0; other < lists.size(); ++other) {
+        tap.weight *= lists[other][index(place[other])];
+        tap.at[other] = place[other] - (*product.radius)[other];
+      }
+      product.taps.push_back(std::move(tap));
+    }
+  }
   return product;
 }
 

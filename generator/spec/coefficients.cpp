@@ -57,6 +57,11 @@ std::optional<Coefficients> read_listed(const Node& node, Shape shape, int dimen
 
 }  // namespace
 
+std::string too_many_taps(const StencilSpec& product, std::string_view with) {
+  return fmt::format("the product has {} taps; with {} at most {} are read", count_taps(product), with,
+                     most_taps);
+}
+
 const Node* ShapeKeys::find(std::string_view key) const {
   const Entry* entry = find_entry(mapping, key);
   return entry ? &entry->value : nullptr;

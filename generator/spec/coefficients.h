@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,10 +17,14 @@ namespace spidergen::spec {
 struct Coefficients {
   std::vector<Tap> taps;
   std::optional<std::array<int, 3>> radius;
+  std::vector<AxisList> lists = {};  ///< as StencilSpec has them
 };
 
-/// More taps than this are refused before they are made: lists are long, and products of lists grow fast.
+/// More taps than this are not made: of a product the lists are left, others are refused.
 constexpr std::size_t most_taps = 50'000;
+
+/// Why a product of more taps does not go with something.
+[[nodiscard]] std::string too_many_taps(const StencilSpec& product, std::string_view with);
 
 /// No offset and no radius goes further.
 constexpr int farthest_offset = 1'000'000;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -78,11 +79,12 @@ std::optional<Coefficients> read_gaussian(const ShapeKeys& keys, Context& contex
     radius[index(axis)] = static_cast<int>(reach);
     counts[index(axis)] = 2 * static_cast<std::size_t>(reach) + 1;
   }
-  if (!check_product_count(counts, where.where, context)) return std::nullopt;
+  if (!check_product_count({1, 1, *std::max_element(counts.begin(), counts.end())}, where.where, context))
+    return std::nullopt;
   std::array<std::vector<double>, 3> lists;
   for (std::size_t axis = 0; axis < lists.size(); ++axis)
     lists[axis] = normal_weights((*sigma)[axis], radius[axis]);
-  return multiply_lists(lists, where.where, context);
+  return make_product(lists, where.where, context);
 }
 
 }  // namespace spidergen::spec

@@ -163,6 +163,7 @@ constexpr auto runtime_names = std::to_array<std::string_view>({
     "reductions_read",
     "run_steps",
     "run_until",
+    "scratch_bytes",
     "sweep",
     "grid",
     "grid_create",

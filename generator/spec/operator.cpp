@@ -93,6 +93,13 @@ std::optional<double> read_or(const ShapeKeys& keys, std::string_view key, doubl
   return node ? read_number(*node, fmt::format("'{}'", key), context) : absent;
 }
 
+/// Reports that a product of so many taps does not go with something.
+void refuse_lists(Operator& read, std::string_view with, Context& context) {
+  StencilSpec product;
+  product.lists = std::exchange(read.lists, {});
+  context.diagnostics.error(read.where, too_many_taps(product, with));
+}
+
 /// The one sum that a mapping says.
 Operator read_sum(const Node& mapping, const diag::SourceLocation& start, std::optional<int> dimensions,
                   Storage storage, Context& context) {
@@ -121,6 +128,11 @@ Operator read_sum(const Node& mapping, const diag::SourceLocation& start, std::o
   const std::optional<double> scale = read_or(keys, "scale", 1, context);
   const std::optional<double> center = read_or(keys, "center", 0, context);
   if (!coefficients || !scale || !center) return result;
+  result.lists = std::move(coefficients->lists);
+  if (!result.lists.empty()) {
+    for (double& weight : result.lists.front().weights) weight *= *scale;
+    if (*center != 0) refuse_lists(result, "'center'", context);
+  }
   result.taps = finish_taps(std::move(coefficients->taps), {*scale, *center}, storage, result.where, context);
   return result;
 }
@@ -208,6 +220,7 @@ Operator read_named_operator(const Entry& entry, std::string_view kind, std::opt
   if (expect(entry.value, NodeKind::mapping, what, context)) {
     check_keys_within(entry, kind, context);
     result = read_sum(entry.value, entry.where, dimensions, storage, context);
+    if (!result.lists.empty()) refuse_lists(result, fmt::format("'{}s'", kind), context);
   }
   result.sums.front().name = entry.key;
   return result;

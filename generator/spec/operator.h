@@ -18,9 +18,10 @@ namespace spidergen::spec {
 
 /// What is summed at a point.
 struct Operator {
-  std::vector<Sum> sums;       ///< at least one
-  std::vector<Tap> taps;       ///< finished, ascending in (offset, sum); of a sum with errors none
-  diag::SourceLocation where;  ///< of `coefficients`, or of `shape` where that makes them, or of `sums`
+  std::vector<Sum> sums;        ///< at least one
+  std::vector<Tap> taps;        ///< finished, ascending in (offset, sum); of a sum with errors none
+  std::vector<AxisList> lists;  ///< as StencilSpec has them
+  diag::SourceLocation where;   ///< of `coefficients`, or of `shape` where that makes them, or of `sums`
 };
 
 /// Does a shape have an order of accuracy in the place of the `accuracy` of f32 fields?

@@ -92,8 +92,9 @@ void check_storage_keys(const Document& document, const StencilSpec& spec, bool 
   if (is_integer(spec.storage)) {
     document.context.diagnostics.error(
         document.place("weights"),
-        fmt::format("with 'storage: {}' weights are f32 numbers; write 'weights: auto' or remove it",
-                    storage));
+        fmt::format(
+            "with 'storage: {}' the plan says how weights are held; write 'weights: auto' or remove it",
+            storage));
   } else if (spec.storage == Storage::f64) {
     document.context.diagnostics.error(document.place("weights"),
                                        "with 'storage: f64' weights are f64 numbers, as the spec has them; "
@@ -213,6 +214,16 @@ void check_conversions(const Document& document, StencilSpec& spec) {
   }
 }
 
+/// A product that is left as its lists goes with single sweeps of it alone.
+void check_lists(const Document& document, StencilSpec& spec) {
+  for (const char* key : {"steps", "previous", "fields", "scalars", "update"}) {
+    if (document.find(key) == nullptr || (std::string_view(key) == "steps" && spec.steps == 1)) continue;
+    document.context.diagnostics.error(spec.where.coefficients,
+                                       too_many_taps(spec, fmt::format("'{}'", key)));
+    return;
+  }
+}
+
 void read_document(const Document& document, const std::vector<ParameterOverride>& overrides,
                    StencilSpec& spec) {
   constexpr int any_dimensions = 3;  // to judge a boundary where the spec's own dimensions are in error
@@ -240,6 +251,7 @@ void read_document(const Document& document, const std::vector<ParameterOverride
                                   document.context);
   spec.sums = std::move(summed.sums);
   spec.taps = std::move(summed.taps);
+  spec.lists = std::move(summed.lists);
   spec.boundary = read_boundary(document.find("boundary"), dimensions.value_or(any_dimensions),
                                 storage.value_or(Storage::f32), document.start, document.context);
   refuse_rules_of_systems(spec.boundary, document.context);
@@ -248,6 +260,7 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   spec.where = key_locations(document, summed.where);
   read_further_fields(document.root, dimensions.has_value(), spec, document.context);
   if (storage) check_conversions(document, spec);
+  if (!spec.lists.empty()) check_lists(document, spec);
   if (document.source.axes.empty() || !dimensions) return;
   const std::string objection = objection_to_order(document.source.axes, *dimensions);
   if (objection.empty()) {

@@ -51,6 +51,11 @@ constexpr const char* coefficient = "a coefficient";
 [[nodiscard]] bool check_product_count(const std::array<std::size_t, 3>& counts,
                                        const diag::SourceLocation& where, Context& context);
 
+/// multiply_lists() of lists that may have more taps together: then they are left as they are, if none by
+/// itself has more.
+[[nodiscard]] std::optional<Coefficients> make_product(const std::array<std::vector<double>, 3>& lists,
+                                                       const diag::SourceLocation& where, Context& context);
+
 /// The outer product of a list of weights per axis, of odd length and lowest offset first; {1} for an axis
 /// that the stencil does not have. Each weight is rounded once. All taps stand at `where`.
 template <typename Number>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -141,6 +142,15 @@ struct FurtherField {
   bool operator==(const FurtherField&) const = default;
 };
 
+/// The weights along one axis of a product of lists, from offset `low` on.
+struct AxisList {
+  int axis = axis_x;
+  int low = 0;
+  std::vector<double> weights;
+
+  bool operator==(const AxisList&) const = default;
+};
+
 /// A stencil as its user means it: everything evaluated and checked, nothing decided about kernels.
 struct StencilSpec {
   std::string name;         ///< identifier; the file's stem, or what the command line calls it
@@ -161,6 +171,9 @@ struct StencilSpec {
   std::vector<Parameter> parameters;     ///< in the spec's order
   std::array<AxisBoundary, 3> boundary;  ///< by Axis
   std::vector<Tap> taps;                 ///< sorted by offset and sum, no zero weights, none twice in a sum
+  /// Of a product with more taps than are read one by one its lists, x first, without axes along which no tap
+  /// reaches; `taps` are then those of the lines through the largest weight alone. Else empty.
+  std::vector<AxisList> lists;
   std::optional<int> steps = 1;          ///< time steps that one sweep advances; none: what is fastest a step
   std::optional<double> tolerance;       ///< of composed weights; none: what suits the storage
   std::optional<FurtherField> previous;  ///< the input one step back
@@ -170,8 +183,7 @@ struct StencilSpec {
   KeyLocations where;
 };
 
-/// Are cells, or results, of a kind that one scheme on CUDA cores alone has: whole numbers, or results of
-/// another storage?
+/// Are cells, or results, of a kind that few schemes have: whole numbers, or results of another storage?
 [[nodiscard]] inline bool converts_cells(const StencilSpec& spec) {
   return is_integer(spec.storage) || spec.output;
 }
@@ -179,6 +191,10 @@ struct StencilSpec {
 [[nodiscard]] inline Storage output_of(const StencilSpec& spec) {
   return spec.output.value_or(spec.storage);
 }
+
+/// Taps of all sums, those of a product that is left as its lists, too; and rows of taps along x.
+[[nodiscard]] std::int64_t count_taps(const StencilSpec& spec);
+[[nodiscard]] std::int64_t count_tap_rows(const StencilSpec& spec);
 
 /// Does any face have this rule?
 [[nodiscard]] inline bool has_rule(const StencilSpec& spec, BoundaryRule rule) {

@@ -54,6 +54,10 @@ void store_axes(StencilSpec& spec, std::string_view order) {
   for (Tap& tap : spec.taps) reorder(tap.at, axes);
   std::sort(spec.taps.begin(), spec.taps.end(),
             [](const Tap& a, const Tap& b) { return std::tie(a.at, a.sum) < std::tie(b.at, b.sum); });
+  for (AxisList& list : spec.lists)
+    list.axis = static_cast<int>(std::find(axes.begin(), axes.end(), list.axis) - axes.begin());
+  std::sort(spec.lists.begin(), spec.lists.end(),
+            [](const AxisList& a, const AxisList& b) { return a.axis > b.axis; });
   reorder(spec.boundary, axes);
   if (spec.update) reorder(spec.update->nodes, axes);
   spec.stored_axes = order;

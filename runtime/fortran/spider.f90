@@ -86,6 +86,8 @@ module spider
     !> those of each further field, or null.
     integer(c_int64_t) :: batch = 0, batch_stride = 0, out_batch_stride = 0
     type(c_ptr) :: field_batch_strides = c_null_ptr
+    type(c_ptr) :: scratch = c_null_ptr  !< memory between passes, spider_scratch_bytes of it, or null
+    integer(c_int64_t) :: scratch_bytes = 0
   end type
 
   !> A field with room for the halo that a kernel reads, rows on 128 bytes, all zero at first. Device memory with the CUDA back end.
@@ -176,6 +178,13 @@ module spider
       type(spider_sweep), intent(in) :: sweep
       integer(c_int64_t), value :: steps
       type(c_ptr), intent(out) :: result
+    end function
+    !> How many bytes of `scratch` the sweep needs; of its fields `in` is read, whose data may be null.
+    integer(c_int32_t) function spider_scratch_bytes(kernel, sweep, bytes) bind(c)
+      import :: c_ptr, c_int32_t, c_int64_t, spider_sweep
+      type(c_ptr), value :: kernel
+      type(spider_sweep), intent(in) :: sweep
+      integer(c_int64_t), intent(out) :: bytes
     end function
     !> Sources and receivers: `cells` are z, y, x of each, from 0; `extent` is that of the fields. `spider_field_points` takes
     !> Fortran's indices.
@@ -279,7 +288,7 @@ module spider
 
   public :: spider_abi_version, spider_info, spider_halo, spider_halo_of_part, spider_halo_of_fields, &
     spider_halo_of_field, spider_points_create_of_field, spider_prepare, spider_apply, &
-    spider_apply_box, spider_iterate, spider_run, spider_run_steps, &
+    spider_apply_box, spider_iterate, spider_run, spider_run_steps, spider_scratch_bytes, &
     spider_points_create, spider_points_free, spider_points_add, spider_points_read, &
     spider_reductions_create, spider_reductions_free, spider_reductions_read, spider_run_until, &
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &

@@ -160,6 +160,8 @@ class _Sweep(ctypes.Structure):
         ("batch_stride", ctypes.c_int64),
         ("target_batch_stride", ctypes.c_int64),
         ("field_batch_strides", ctypes.POINTER(ctypes.c_int64)),
+        ("scratch", ctypes.c_void_p),
+        ("scratch_bytes", ctypes.c_uint64),
     ]
 
 

@@ -153,13 +153,37 @@ Outcome check_pitches(std::uint64_t to_pitch, std::uint64_t from_pitch, std::uin
                                    std::to_string(std::min(to_pitch, from_pitch))};
 }
 
+/// Whether the caller's scratch is enough for a sweep over a box; null is.
+Outcome check_scratch(const spider_kernel& kernel, const SweepFields& given, const spider::Box& box,
+                      const spider_part* part) {
+  constexpr std::uintptr_t alignment = 128;
+  if (given.scratch == nullptr && given.scratch_bytes == 0) return {};
+  if (given.scratch == nullptr) return {SPIDER_ERROR_NULL, "the scratch is null and has bytes"};
+  const std::uint64_t needed =
+      kernel.pass_count > 0 ? spider::bytes_between_passes(kernel, *given.in, box, part) : 0;
+  if (given.scratch_bytes < needed) {
+    return {SPIDER_ERROR_MEMORY, "the scratch has " + std::to_string(given.scratch_bytes) +
+                                     " bytes; this sweep needs " + std::to_string(needed) +
+                                     ", as spider_scratch_bytes says"};
+  }
+  if (needed == 0) return {};
+  if (reinterpret_cast<std::uintptr_t>(given.scratch) % alignment != 0)
+    return {SPIDER_ERROR_ALIGNMENT, "the scratch is not on a multiple of 128 bytes"};
+  if (Outcome apart = spider::check_scratch_apart(
+          kernel, given, part == nullptr ? spider::whole_part(*given.in) : *part, needed);
+      apart.status != SPIDER_OK)
+    return apart;
+  return spider::backend::check_memory(given.scratch, "the scratch");
+}
+
 /// As run_passes(), one image after the other.
 Outcome run_passes_of_images(const spider_kernel& kernel, const SweepFields& given, const spider::Box& box,
                              const spider_part* part, std::int64_t steps, void* stream) {
+  if (Outcome fit = check_scratch(kernel, given, box, part); fit.status != SPIDER_OK) return fit;
   for (std::int64_t image = 0; image < given.batch.count; ++image) {
-    const spider_field in = spider::image_of(kernel, given, given.in, image);
-    const spider_field out = spider::image_of(kernel, given, given.out, image);
-    if (Outcome swept = spider::run_passes(kernel, in, out, box, part, steps, stream);
+    const spider_field in = spider::image_of(given, given.in, spider::element_bytes(kernel), image);
+    const spider_field out = spider::image_of(given, given.out, spider::output_bytes(kernel), image);
+    if (Outcome swept = spider::run_passes(kernel, in, out, box, part, steps, given.scratch, stream);
         swept.status != SPIDER_OK)
       return swept;
   }
@@ -264,8 +288,9 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
 
 SweepFields given_by(const spider_sweep& given) {
   const spider_sweep sweep = spider::extended(given);
-  return {sweep.in,      sweep.out,          sweep.previous,         sweep.fields,
-          sweep.scalars, sweep.out_previous, spider::batch_of(sweep)};
+  return {sweep.in,           sweep.out,          sweep.previous,          sweep.fields,
+          sweep.scalars,      sweep.out_previous, spider::batch_of(sweep), sweep.scratch,
+          sweep.scratch_bytes};
 }
 
 /// One sweep of so many steps; 0 stands for the kernel's.
@@ -483,6 +508,29 @@ spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* 
 
 spider_status spider_run(const spider_kernel* kernel, const spider_sweep* sweep) {
   return guarded("spider_run", [&] { return run(kernel, sweep, 0); });
+}
+
+spider_status spider_scratch_bytes(const spider_kernel* kernel, const spider_sweep* sweep, uint64_t* bytes) {
+  return guarded("spider_scratch_bytes", [&]() -> Outcome {
+    if (bytes == nullptr) return {SPIDER_ERROR_NULL, "the place for the number of bytes is null"};
+    *bytes = 0;
+    if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+    if (kernel->system != nullptr) return {};
+    if (sweep->in == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
+    const spider_field& in = *sweep->in;
+    if (Outcome fit = spider::check_extents(*kernel, in, "the field"); fit.status != SPIDER_OK) return fit;
+    const spider_part part = sweep->part == nullptr ? spider::whole_part(in) : *sweep->part;
+    if (Outcome fit = spider::check_part(*kernel, in, part); fit.status != SPIDER_OK) return fit;
+    const auto& [z, y, x] = sweep->extent;
+    const bool all = z == 0 && y == 0 && x == 0;
+    if ((all && spider::is_empty(in)) || kernel->pass_count == 0) return {};
+    const spider::Box box =
+        all ? whole_interior(in)
+            : spider::Box{{sweep->offset[0], sweep->offset[1], sweep->offset[2]}, {z, y, x}};
+    if (Outcome inside = spider::check_box(in, box); inside.status != SPIDER_OK) return inside;
+    *bytes = spider::bytes_between_passes(*kernel, in, box, sweep->part);
+    return {};
+  });
 }
 
 spider_status spider_run_until(const spider_kernel* kernel, const spider_sweep* sweep, int64_t steps,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <limits>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -152,11 +153,26 @@ Outcome check_apart(const spider_kernel& kernel, const SweepFields& given, const
   return {};
 }
 
-spider_field image_of(const spider_kernel& kernel, const SweepFields& given, const spider_field* first,
+Outcome check_scratch_apart(const spider_kernel& kernel, const SweepFields& given, const spider_part& part,
+                            std::uint64_t bytes) {
+  const spider_field scratch{given.scratch, {1, 1, static_cast<std::int64_t>(bytes)}, {0, 0}};
+  const ByteRows own = rows_of(scratch, interior_of(scratch), 1);
+  for (const auto& [field, cell_bytes, name] : {std::tuple{given.in, element_bytes(kernel), "the input"},
+                                                std::tuple{given.out, output_bytes(kernel), "the output"}}) {
+    const ByteRows rows = rows_of(*field, cells_read_of(kernel, *field, part), cell_bytes);
+    const std::int64_t step = given.batch.stride_of(field) * cell_bytes;
+    for (std::int64_t image = 0; image < given.batch.count; ++image) {
+      if (overlap(own, moved(rows, image * step)))
+        return refuse(SPIDER_ERROR_OVERLAP, "the scratch and " + std::string(name) + " share memory");
+    }
+  }
+  return {};
+}
+
+spider_field image_of(const SweepFields& given, const spider_field* first, std::int64_t bytes,
                       std::int64_t image) {
   spider_field field = *first;
-  field.data =
-      static_cast<std::byte*>(field.data) + image * given.batch.stride_of(first) * element_bytes(kernel);
+  field.data = static_cast<std::byte*>(field.data) + image * given.batch.stride_of(first) * bytes;
   return field;
 }
 

@@ -21,8 +21,13 @@ namespace spider {
 [[nodiscard]] backend::Outcome check_apart(const spider_kernel& kernel, const SweepFields& given,
                                            const spider_part& part);
 
-/// A field of the kernel's storage, of another image.
-[[nodiscard]] spider_field image_of(const spider_kernel& kernel, const SweepFields& given,
-                                    const spider_field* first, std::int64_t image);
+/// Whether so many bytes of the caller's scratch share none with any image's input or output, each with the
+/// halo that a next step reads.
+[[nodiscard]] backend::Outcome check_scratch_apart(const spider_kernel& kernel, const SweepFields& given,
+                                                   const spider_part& part, std::uint64_t bytes);
+
+/// A field of cells of so many bytes, of another image.
+[[nodiscard]] spider_field image_of(const SweepFields& given, const spider_field* first, std::int64_t bytes,
+                                    std::int64_t image);
 
 }  // namespace spider

@@ -53,8 +53,8 @@ namespace spider {
 /// Is it the size of a sweep, as callers have it or had it before members were appended?
 [[nodiscard]] constexpr bool is_sweep_size(std::uint32_t size) {
   return size == sizeof(spider_sweep) || size == offsetof(spider_sweep, reductions) ||
-         size == offsetof(spider_sweep, batch) || size == offsetof(spider_sweep, outputs) ||
-         size == offsetof(spider_sweep, out_previous);
+         size == offsetof(spider_sweep, scratch) || size == offsetof(spider_sweep, batch) ||
+         size == offsetof(spider_sweep, outputs) || size == offsetof(spider_sweep, out_previous);
 }
 
 /// A sweep of such a size with zeros for what its caller does not have.

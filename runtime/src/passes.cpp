@@ -115,9 +115,10 @@ std::int64_t round_down(std::int64_t number) {
 /// What a pass writes for the next one.
 struct Scratch {
   Region region{};
+  std::int64_t cell_bytes;
   spider_field field{};  ///< data: its first cell
 
-  explicit Scratch(const Region& cells) : region(cells) {
+  Scratch(const Region& cells, std::int64_t bytes_of_cell) : region(cells), cell_bytes(bytes_of_cell) {
     region[axis_x].first = round_down(cells[axis_x].first);
     region[axis_x].end = round_down(cells[axis_x].end + row_columns - 1);
     for (std::size_t axis = 0; axis < 3; ++axis) field.extent[axis] = region[axis].end - region[axis].first;
@@ -125,7 +126,7 @@ struct Scratch {
     field.stride[0] = field.extent[axis_y] * field.stride[1];
   }
 
-  [[nodiscard]] std::int64_t cells() const { return field.extent[axis_z] * field.stride[0]; }
+  [[nodiscard]] std::int64_t bytes() const { return field.extent[axis_z] * field.stride[0] * cell_bytes; }
 };
 
 /// A part of a region whose cells the first pass finds `shift` cells further on: across a periodic face.
@@ -230,22 +231,23 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
                                          const std::vector<Region>& regions,
                                          const std::vector<Scratch>& scratch,
                                          const std::vector<backend::Residencies>& residencies) {
-  const std::int64_t bytes = element_bytes(kernel);
   const spider_field& whole = placed.fields.in;
   std::vector<ReadyPass> ready;
   for (std::size_t i = 0; i < regions.size(); ++i) {
     const spider_kernel& pass = *kernel.passes[i];
+    const std::int64_t in_bytes = element_bytes(pass);
+    const std::int64_t out_bytes = output_bytes(pass);
     const Range held = i == 0 ? Range{0, 0} : scratch[i - 1].region[static_cast<std::size_t>(axis_of(pass))];
     const auto pieces =
         i == 0 ? cut_at_faces(regions[0], whole, kernel) : std::vector<Piece>{{regions[i], {}}};
     for (const auto& [region, shift] : pieces) {
       const Seen seen = seen_by(pass, region, whole, held);
       const spider_field in =
-          i == 0 ? view_of(whole, {-shift[0], -shift[1], -shift[2]}, seen, bytes)
-                 : view_of(scratch[i - 1].field, first_of(scratch[i - 1].region), seen, bytes);
+          i == 0 ? view_of(whole, {-shift[0], -shift[1], -shift[2]}, seen, in_bytes)
+                 : view_of(scratch[i - 1].field, first_of(scratch[i - 1].region), seen, in_bytes);
       const spider_field out = i + 1 == regions.size()
-                                   ? view_of(placed.fields.out, {0, 0, 0}, seen, bytes)
-                                   : view_of(scratch[i].field, first_of(scratch[i].region), seen, bytes);
+                                   ? view_of(placed.fields.out, {0, 0, 0}, seen, out_bytes)
+                                   : view_of(scratch[i].field, first_of(scratch[i].region), seen, out_bytes);
       Box box{};
       for (std::size_t axis = 0; axis < 3; ++axis) {
         box.offset[axis] = region[axis].first - seen.first[axis];
@@ -255,6 +257,15 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
     }
   }
   return ready;
+}
+
+/// What a sweep over a box writes between passes.
+std::vector<Scratch> scratch_of(const spider_kernel& kernel, const Box& box, const Placed& placed) {
+  const std::vector<Region> regions = regions_of(kernel, box_in_whole(box, placed.fields), placed);
+  std::vector<Scratch> scratch;
+  for (std::size_t i = 0; i + 1 < regions.size(); ++i)
+    scratch.emplace_back(regions[i], output_bytes(*kernel.passes[i]));
+  return scratch;
 }
 
 Outcome launch_all(const std::vector<ReadyPass>& ready, void* stream) {
@@ -273,30 +284,36 @@ Outcome load_passes(const spider_kernel& kernel) {
   return {};
 }
 
+std::uint64_t bytes_between_passes(const spider_kernel& kernel, const spider_field& in, const Box& box,
+                                   const spider_part* part) {
+  const Placed placed = place(kernel, in, in, part);
+  std::uint64_t bytes = 0;
+  for (const Scratch& scratch : scratch_of(kernel, box, placed))
+    bytes += static_cast<std::uint64_t>(scratch.bytes());
+  return bytes;
+}
+
 Outcome run_passes(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                   const Box& box, const spider_part* part, std::int64_t steps, void* stream) {
+                   const Box& box, const spider_part* part, std::int64_t steps, void* given, void* stream) {
   std::vector<backend::Residencies> residencies(static_cast<std::size_t>(kernel.pass_count));
   for (std::size_t i = 0; i < residencies.size(); ++i) {
     if (Outcome loaded = backend::prepare(*kernel.passes[i], residencies[i]); loaded.status != SPIDER_OK)
       return loaded;
   }
   const std::array<Placed, 2> turns{place(kernel, in, out, part), place(kernel, out, in, part)};
-  const Placed& placed = turns.front();
-  const std::vector<Region> regions = regions_of(kernel, box_in_whole(box, placed.fields), placed);
-  std::vector<Scratch> scratch;
-  std::int64_t cells = 0;
-  for (std::size_t i = 0; i + 1 < regions.size(); ++i) {
-    scratch.emplace_back(regions[i]);
-    cells += scratch.back().cells();
-  }
+  const std::vector<Region> regions =
+      regions_of(kernel, box_in_whole(box, turns.front().fields), turns.front());
+  std::vector<Scratch> scratch = scratch_of(kernel, box, turns.front());
+  std::uint64_t bytes = 0;
+  for (const Scratch& of_pass : scratch) bytes += static_cast<std::uint64_t>(of_pass.bytes());
   ScratchMemory memory(stream);
-  const std::int64_t bytes = element_bytes(kernel);
-  if (Outcome got = memory.allocate(static_cast<std::uint64_t>(cells * bytes)); got.status != SPIDER_OK)
-    return got;
-  std::byte* next = memory.data();
+  if (given == nullptr) {
+    if (Outcome got = memory.allocate(bytes); got.status != SPIDER_OK) return got;
+  }
+  auto* next = given == nullptr ? memory.data() : static_cast<std::byte*>(given);
   for (Scratch& of_pass : scratch) {
     of_pass.field.data = next;
-    next += of_pass.cells() * bytes;
+    next += of_pass.bytes();
   }
   std::vector<std::vector<ReadyPass>> ready;
   for (std::size_t i = 0; i < turns.size() && static_cast<std::int64_t>(i) < steps; ++i)
@@ -305,7 +322,7 @@ Outcome run_passes(const spider_kernel& kernel, const spider_field& in, const sp
     if (Outcome swept = launch_all(ready[static_cast<std::size_t>(i % 2)], stream); swept.status != SPIDER_OK)
       return swept;
   }
-  return memory.release();
+  return given == nullptr ? memory.release() : Outcome{};
 }
 
 }  // namespace spider

@@ -11,11 +11,16 @@ namespace spider {
 
 /// One sweep of a kernel in passes, or `steps` of them from `in` to `out` and back, over `box`; the fields
 /// are a part of a whole, or `part` is null. Kernel and fields are checked already, and so is the box, which
-/// has points. What lies between passes is in memory of the back end for the time being, in the order of the
-/// stream: one pass writes all that those after it read.
+/// has points. What lies between passes is in `given`, which has bytes_between_passes(); where that is null
+/// in memory of the back end for the time being, in the order of the stream: one pass writes all that those
+/// after it read.
 [[nodiscard]] backend::Outcome run_passes(const spider_kernel& kernel, const spider_field& in,
                                           const spider_field& out, const Box& box, const spider_part* part,
-                                          std::int64_t steps, void* stream);
+                                          std::int64_t steps, void* given, void* stream);
+
+/// Of memory that a sweep over a box needs between passes. `in` has extents and strides, data it needs none.
+[[nodiscard]] std::uint64_t bytes_between_passes(const spider_kernel& kernel, const spider_field& in,
+                                                 const Box& box, const spider_part* part);
 
 /// Loads each pass on the current device.
 [[nodiscard]] backend::Outcome load_passes(const spider_kernel& kernel);

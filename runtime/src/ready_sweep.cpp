@@ -187,6 +187,7 @@ ReadySweep make_ready(const spider_kernel& kernel, const SweepFields& given, con
   if (images.in_one_launch) {
     arguments.input_stride[0] = given.batch.stride_of(given.in);
     arguments.output_stride[0] = given.batch.stride_of(given.out);
+    arguments.grid.volume.first_wave = 0;  // blocks are counted within an image: not all of them come first
   }
   const AlignedRows rims_aligned =
       find_aligned_rows(kernel, given, placed.in, placed.out, kernel.forms[rims_form].tiling);

@@ -38,6 +38,8 @@ struct SweepFields {
   const double* scalars = nullptr;
   const spider_field* out_previous = nullptr;
   Batch batch = {};
+  void* scratch = nullptr;  ///< of the caller, for sweeps in passes; null: memory of the back end
+  std::uint64_t scratch_bytes = 0;
 };
 
 /// Does a sweep of the kernel's steps write the step before the last one, too?

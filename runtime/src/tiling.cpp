@@ -420,6 +420,8 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
     case TilingKind::blocks:
     case TilingKind::tiles:
       return choose_volume(tiling, box, residency);
+    case TilingKind::boxes:
+      return cut_system(tiling, box, residency);
     case TilingKind::overlapping:
       return choose_overlapping(tiling, box, residency, field);
     case TilingKind::rectangles:

@@ -37,8 +37,8 @@ struct FormLaunch {
 [[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
                                    const Box& field = {});
 
-/// Cuts a box into blocks of Tiling::tile_extent outputs for a sweep of a system: along x first, then y, then
-/// z (BlockGrid::volume).
+/// Cuts a box into blocks of Tiling::tile_extent outputs for a sweep of a system, or TilingKind::boxes: along
+/// x first, then y, then z (BlockGrid::volume).
 [[nodiscard]] Launch cut_system(const Tiling& tiling, const Box& box, const backend::Residency& residency);
 
 /// Cuts up to most_boxes boxes for one launch of TilingKind::rectangles. `form` is one that leaves rims.

@@ -1,9 +1,9 @@
-"""Random specs and their adjoints by `spider-gen --adjoint`, through the Python package on the host, in f64:
+"""Random specs and their adjoints by `spider-gen --adjoint`, through the Python package on the host, in f64 or f32:
 
-    check_random.py [--count N] [--seed FIRST] [--kinds KIND...] [--emulator LIBRARY]
+    check_random.py [--count N] [--seed FIRST] [--kinds KIND...] [--storage f32] [--emulator LIBRARY]
 
 Of each kind, `stencil`, `update`, `linear` (systems that are linear but in their coefficients) and `system`, as many. Where the
-sweep F is linear, <F du, v> is <du, F^T v> to 1e-12 of the sum of all magnitudes. Else the derivative along a random direction
+sweep F is linear, <F du, v> is <du, F^T v> to 1e-12 (f32: 1e-5) of the sum of all magnitudes. Else the derivative along a random direction
 is the central difference to 1e-6. Adjoints that are systems are also swept in boxes, which has to give the same bits."""
 
 import argparse
@@ -28,20 +28,22 @@ import random_system  # noqa: E402
 import spider_gen  # noqa: E402
 from spider_gen import _compilers, _package, spider  # noqa: E402
 
-RULES = ("nearest", "reflect", "mirror", "antisymmetric", "constant", "halo")
+RULES = ("nearest", "reflect", "mirror", "antisymmetric", "constant")
+OF_STENCILS, OF_FIELDS = ("halo",), ("antireflect", "antimirror")
 EXTENTS = {1: ((40,), (3,), (9,)), 2: ((9, 21), (5, 4), (2, 17), (1, 8)), 3: ((6, 7, 13), (3, 2, 5))}
 FAR = 40  # cells around an array that rows reach
-LINEAR, NONLINEAR = 1e-12, 1e-6
+STORAGE = "f64"  #: of linear stencils and systems; the derivatives of the others are compared with differences, in f64
+LINEAR, NONLINEAR = {"f64": 1e-12, "f32": 1e-5}, 1e-6
 KINDS = ("stencil", "update", "linear", "system")
 
 
 # Specs
 
 
-def faces(rng, axes, halo=True):
+def faces(rng, axes, others=OF_STENCILS):
     """Random rules, each axis and face another one."""
     def rule():
-        name = str(rng.choice(RULES[:None if halo else -1]))
+        name = str(rng.choice((*RULES, *others)))
         return {"constant": round(float(rng.uniform(-1, 1)), 3)} if name == "constant" else name
 
     kind = rng.random()
@@ -64,7 +66,7 @@ def random_taps(rng, dimensions, most=7):
 
 def base(rng, name):
     dimensions = int(rng.integers(1, 4))
-    return dimensions, {"stencil": name, "dimensions": dimensions, "storage": "f64"}
+    return dimensions, {"stencil": name, "dimensions": dimensions, "storage": STORAGE}
 
 
 def make_stencil(rng, name):
@@ -94,7 +96,7 @@ def make_update(rng, name):
     for one in names[:-2]:
         function = str(rng.choice(FUNCTIONS)) if rng.random() < 0.7 else "{}"
         terms.append(f"({function.format(*[f'({one})'] * 4)})*({leaf()})")
-    return {**keys, "boundary": faces(rng, axes), "sums": sums, **({"previous": "u_old"} if previous else {}),
+    return {**keys, "storage": "f64", "boundary": faces(rng, axes), "sums": sums, **({"previous": "u_old"} if previous else {}),
             **({"fields": fields} if fields else {}), **({"scalars": scalars} if scalars else {}), "update": " + ".join(terms)}
 
 
@@ -103,8 +105,8 @@ def make_linear(rng, name):
     dimensions, keys = base(rng, name)
     axes = "zyx"[3 - dimensions:]
     unknowns = ["u", "v", "w"][:rng.integers(1, 4)]
-    fields = {one: {"boundary": faces(rng, axes, halo=False)} for one in unknowns}
-    fields["k"] = {"boundary": faces(rng, axes, halo=False)}
+    fields = {one: {"boundary": faces(rng, axes, OF_FIELDS)} for one in unknowns}
+    fields["k"] = {"boundary": faces(rng, axes, OF_FIELDS)}
     if dimensions > 1:
         fields["d"] = {"axes": ["x"], "boundary": {"x": "nearest"}}
     operators = {f"o{i}": random_taps(rng, dimensions, 4) for i in range(2)}
@@ -140,7 +142,7 @@ def make_system(rng, name):
 
 def placed(values):
     """The array in a larger one of zeros."""
-    whole = numpy.zeros([n + 2 * FAR for n in values.shape])
+    whole = numpy.zeros([n + 2 * FAR for n in values.shape], values.dtype)
     inner = whole[tuple(slice(FAR, FAR + n) for n in values.shape)]
     inner[...] = values
     return inner
@@ -240,7 +242,7 @@ class Adjoint:
 
 def dot(a, b):
     """Of two states, and the sum of the magnitudes."""
-    terms = numpy.concatenate([(a[name] * b[name]).ravel() for name in b])
+    terms = numpy.concatenate([(numpy.asarray(a[name], float) * b[name]).ravel() for name in b])
     return float(terms.sum()), float(numpy.abs(terms).sum())
 
 
@@ -248,14 +250,18 @@ class Case:
     def __init__(self, kind, seed, folder):
         self.rng = numpy.random.default_rng([seed, KINDS.index(kind)])
         self.kind = kind
+        self.bytes = 4 if STORAGE == "f32" and kind in ("stencil", "linear") else 8
         self.forward = Forward(globals()[f"make_{kind}"](self.rng, f"{kind}{seed}"))
         self.adjoint = Adjoint(self.forward, folder)
         extents = EXTENTS[self.forward.keys["dimensions"]]
         self.extent = extents[self.rng.integers(len(extents))]
 
+    def uniform(self, extent):
+        return self.rng.uniform(-1, 1, extent).astype(numpy.dtype(f"f{self.bytes}"))
+
     def draw(self, names=None):
         lengths = dict(zip(self.forward.axes, self.extent))
-        return {name: self.rng.uniform(-1, 1, [lengths[axis] for axis in axes if axis in self.forward.axes])
+        return {name: self.uniform([lengths[axis] for axis in axes if axis in self.forward.axes])
                 for name, axes in self.forward.fields.items() if names is None or name in names}
 
     def full(self, state):
@@ -269,7 +275,7 @@ class Case:
         if self.kind in ("stencil", "linear"):
             still = self.forward.sweep({n: numpy.zeros_like(x) if n in along else x for n, x in state.items()}, scalars)
             moved = self.forward.sweep({n: along.get(n, x) for n, x in state.items()}, scalars)
-            return {name: moved[name] - still[name] for name in still if name in along}
+            return {name: numpy.subtract(moved[name], still[name], dtype=float) for name in still if name in along}
         h = 1e-6
         up, down = (self.forward.sweep({n: x + s * h * along[n] for n, x in state.items()}, scalars) for s in (1, -1))
         return {name: (up[name] - down[name]) / (2 * h) for name in up}
@@ -281,14 +287,14 @@ class Case:
         fixed = ("k", "d") if self.kind == "linear" else ()
         along = self.draw([name for name in self.forward.fields if name not in fixed])
         image = self.full(self.directional(state, along, scalars))
-        bars = {name: numpy.zeros(self.extent) if name in fixed else self.rng.uniform(-1, 1, self.extent)
+        bars = {name: numpy.zeros(self.extent, state[name].dtype) if name in fixed else self.uniform(self.extent)
                 for name in self.forward.fields}
         back = self.adjoint.sweep(state, bars, scalars)
         there, size = dot({name: bars[name] for name in image}, image)
         here, size_back = dot(back, self.full(along))
         off = abs(there - here) / max(size, size_back, 1e-300)
         wrong = list(getattr(self.adjoint, "boxes", []))
-        if not off <= (LINEAR if linear else NONLINEAR):
+        if not off <= (LINEAR[STORAGE] if linear else NONLINEAR):
             wrong.append(f"<F du, v> = {there!r}, <du, F^T v> = {here!r}: off by {off:.2g}")
         return [f"{self.forward.keys['stencil']}: {one}" for one in wrong], off
 
@@ -315,8 +321,10 @@ def main():
     parser.add_argument("--count", type=int, default=4, help="of each kind")
     parser.add_argument("--seed", type=int, default=1, help="the first")
     parser.add_argument("--kinds", nargs="*", choices=KINDS, default=KINDS)
+    parser.add_argument("--storage", choices=list(LINEAR), default=STORAGE, help="of linear stencils and systems")
     parser.add_argument("--emulator", type=pathlib.Path, metavar="LIBRARY")
     arguments = parser.parse_args()
+    globals()["STORAGE"] = arguments.storage
     if arguments.emulator:
         systems.emulate(arguments.emulator)
     else:

@@ -162,6 +162,7 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
     std::fprintf(stderr, "rank %d: %s: %s\n", rank, drawn.name.c_str(), spider_last_error());
     return Verdict::differs;
   }
+  note_transport(grid);
   const spider_grid_layout& layout = *spider_grid_info(grid);
   Extents extent{};
   Extents low{};
@@ -235,7 +236,7 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
 
 std::string in_words(const Case& drawn, int ranks) {
   std::string text = drawn.name + ", " + std::to_string(ranks) + " ranks";
-  const char* separator = drawn.cartesian ? " as " : " as MPI divides them, not ";
+  const char* separator = drawn.cartesian ? " as " : " as the grid divides them, not ";
   for (const int count : drawn.parts) {
     text += separator + std::to_string(count);
     separator = " x ";
@@ -273,6 +274,7 @@ int run(int count, char** arguments) {
         counts.checked, by_dimension[1], by_dimension[2], by_dimension[3], of_steps, counts.failed,
         counts.refused, static_cast<unsigned long long>(wanted.seed));
   }
+  if (rank == 0) std::printf("halos of rank 0: %s\n", transports().c_str());
   return counts.failed == 0 && counts.checked > 0 ? 0 : 1;
 }
 

@@ -1,4 +1,4 @@
-#include "layout.h"
+#include "parts.h"
 
 #include <gtest/gtest.h>
 
@@ -108,6 +108,55 @@ TEST(DividePart, BeginsTheInteriorOfWideRowsAtWholeBlocks) {
   ASSERT_EQ(boxes.interior.size(), 1U);
   EXPECT_EQ(boxes.interior[0].offset[2] % 128, 0);
   EXPECT_EQ((boxes.interior[0].offset[2] + boxes.interior[0].extent[2]) % 128, 0);
+}
+
+TEST(ChooseParts, CutsPlanesBetweenGpusOfOneHost) {
+  const CutField field = make_field({4, 4, 4}, {4, 4, 4});
+  const std::array<bool, 3> all{true, true, true};
+  EXPECT_EQ(choose_parts(field, {1536, 1536, 768}, all, {4, true}), (Parts{4, 1, 1}));
+  EXPECT_EQ(choose_parts(field, {768, 768, 768}, all, {4, true}), (Parts{4, 1, 1}));
+  // Planes are few: rims would be most of the parts.
+  EXPECT_EQ(choose_parts(field, {32, 4096, 512}, all, {4, true}), (Parts{1, 4, 1}));
+}
+
+TEST(ChooseParts, CutsAllAxesWhereANetworkIsBetweenMostRanks) {
+  const CutField field = make_field({4, 4, 4}, {4, 4, 4});
+  EXPECT_EQ(choose_parts(field, {2048, 2048, 2048}, {true, true, true}, {512, false}), (Parts{8, 8, 8}));
+}
+
+TEST(ChooseParts, CutsRowsOfPlatesAndNoAxisThatMustNotBe) {
+  const CutField field = make_field({0, 1, 1}, {0, 1, 1});
+  EXPECT_EQ(choose_parts(field, {1, 16384, 16384}, {false, true, true}, {4, true}), (Parts{1, 4, 1}));
+  EXPECT_EQ(choose_parts(field, {1, 16384, 16384}, {false, false, true}, {4, true}), (Parts{1, 1, 4}));
+}
+
+TEST(ChooseParts, FindsPartsAsWideAsTheHaloOrNone) {
+  const CutField field = make_field({0, 7, 0}, {0, 7, 0});
+  const std::array<bool, 3> plates{false, true, true};
+  EXPECT_EQ(choose_parts(field, {1, 20, 3}, plates, {4, true}), (Parts{1, 2, 2}));
+  EXPECT_EQ(choose_parts(field, {1, 20, 3}, plates, {8, true}), (Parts{0, 0, 0}));
+}
+
+TEST(ChooseParts, HasTheLeastEstimateOfAllThatFit) {
+  std::mt19937 random(22);
+  const auto draw = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  for (int i = 0; i < 300; ++i) {
+    const Extents reach{draw(0, 4), draw(0, 8), draw(0, 16)};
+    const CutField field = make_field(reach, reach);
+    const Extents whole{draw(1, 300), draw(1, 300), draw(1, 300)};
+    const RankFacts ranks{draw(1, 24), draw(0, 1) == 1};
+    const Parts best = choose_parts(field, whole, {true, true, true}, ranks);
+    if (best[0] == 0) continue;
+    EXPECT_EQ(best[0] * best[1] * best[2], ranks.count) << "seed 22, case " << i;
+    const double least = estimate_step(field, whole, best, ranks.on_one_host);
+    for (std::int32_t z = 1; z <= ranks.count; ++z) {
+      for (std::int32_t y = 1; z * y <= ranks.count; ++y) {
+        if (ranks.count % (z * y) != 0) continue;
+        EXPECT_LE(least, estimate_step(field, whole, {z, y, ranks.count / z / y}, ranks.on_one_host))
+            << "seed 22, case " << i;
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -166,6 +166,21 @@ inline bool are_finite(const std::vector<unsigned char>& cells, std::int32_t sto
   return true;
 }
 
+/// How halos moved, for the last line: "copies into the memory of neighbours, NCCL with neighbours".
+inline std::string& transports() {
+  static std::string all;
+  return all;
+}
+inline void note_transport(const spider_grid* grid) {
+  std::string words;
+  for (const char letter : std::string_view(spider_grid_transport(grid))) {
+    if ((letter < '0' || letter > '9') && (letter != ' ' || words.empty() || words.back() != ' '))
+      words += letter;
+  }
+  if (!words.empty() && transports().find(words) == std::string::npos)
+    transports() += (transports().empty() ? "" : "; ") + words;
+}
+
 enum class Verdict { same, differs, refused };
 
 /// Of the command line: names.txt [--seed N] [--cases N] [--case NUMBER].

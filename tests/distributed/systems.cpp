@@ -239,6 +239,7 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
   bool failed = false;
   spider_grid* const grid = make_grid(drawn, kernel, ranks, failed);
   if (grid == nullptr) return failed ? Verdict::differs : Verdict::refused;
+  note_transport(grid);
   int rank = 0;
   MPI_Comm_rank(ranks, &rank);
   const Results wanted = rank == 0 ? step_whole(drawn, kernel) : Results{};
@@ -290,7 +291,7 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
 
 std::string in_words(const Case& drawn, int ranks) {
   std::string text = drawn.name + ", " + std::to_string(ranks) + " ranks";
-  const char* separator = drawn.cartesian ? " as " : " as MPI divides them, not ";
+  const char* separator = drawn.cartesian ? " as " : " as the grid divides them, not ";
   for (const int count : drawn.parts) {
     text += separator + std::to_string(count);
     separator = " x ";
@@ -330,6 +331,7 @@ int run(int count, char** arguments) {
         counts.checked, by_dimension[1], by_dimension[2], by_dimension[3], of_launches, with_reductions,
         counts.failed, counts.refused, static_cast<unsigned long long>(wanted.seed));
   }
+  if (rank == 0) std::printf("halos of rank 0: %s\n", transports().c_str());
   return counts.failed == 0 && counts.checked > 0 ? 0 : 1;
 }
 

@@ -1,6 +1,8 @@
 """Random filters of batches, of all storages and results, through the Python package, on the host, emulated, or on a GPU:
 
-    check_images.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY]
+    check_images.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY] [--u8-images]
+
+With --u8-images all are 2D and of u8, which tensor cores take, with tiles away from faces, too.
 
 Each image of a batch has the bits that it has by itself, wherever it lies in memory, and the numbers that scipy.ndimage gives in
 double precision, within the bound of the generated file; whole numbers within their range. With --backend cuda arrays are those of CuPy, or else of PyTorch."""
@@ -27,6 +29,7 @@ from spider_gen import spider  # noqa: E402
 #: Of the rules, as scipy.ndimage calls them.
 MODES = {"constant": "constant", "nearest": "nearest", "periodic": "grid-wrap", "reflect": "reflect", "mirror": "mirror"}
 OWN = {1: ((131,), (7,), (300,)), 2: ((37, 143), (5, 6), (1, 70), (64, 260)), 3: ((7, 9, 45), (3, 4, 5))}
+WIDE = ((38, 1184), (35, 1101))
 BATCHES = ((3,), (1,), (2, 3), (5,), (2, 1, 2))
 REACH = {1: 9, 2: 4, 3: 2}
 FLOATS, INTEGERS = ("f16", "f32", "bf16", "f64"), tuple(spider.INTEGERS)
@@ -40,22 +43,22 @@ def encoded(values, storage):
 class Case:
     """A filter and its arrays."""
 
-    def __init__(self, seed, backend):
+    def __init__(self, seed, backend, u8_images):
         self.rng = numpy.random.default_rng(seed)
         self.seed, self.backend = seed, backend
-        self.dimensions = int(self.rng.integers(1, 4))
-        self.storage = self.pick(*FLOATS, *INTEGERS, *INTEGERS)
+        self.dimensions = 2 if u8_images else int(self.rng.integers(1, 4))
+        self.storage = "u8" if u8_images else self.pick(*FLOATS, *INTEGERS, *INTEGERS)
         self.output = self.pick(None, None, *FLOATS, *INTEGERS)
         self.result = self.output or self.storage
         self.rule = self.pick(*MODES)
-        self.weights = self.make_weights()
+        self.weights = self.make_weights(7 if u8_images else REACH[self.dimensions])
         self.fill = self.make_fill()
         boundary = {"constant": self.fill} if self.rule == "constant" else self.rule
         self.made = spider_gen.stencil(weights=self.weights, boundary=boundary, storage=self.storage, output=self.output,
                                        name=f"images{seed}", backend=backend)
         self.plan = json.loads(spider_gen._generator.explain(self.made._spec, as_json=True))
-        self.own = self.pick(*OWN[self.dimensions])
-        self.batch = self.pick(*BATCHES)
+        self.own = self.pick(*OWN[self.dimensions], *WIDE * u8_images)
+        self.batch = (2,) if self.own in WIDE else self.pick(*BATCHES)
 
     def pick(self, *choices):
         return choices[int(self.rng.integers(len(choices)))]
@@ -63,8 +66,8 @@ class Case:
     def make_fill(self):
         return self.pick(0, 7, 255) if self.storage in INTEGERS else float(self.pick(0, 1, -0.5))
 
-    def make_weights(self):
-        size = 2 * self.rng.integers(0, REACH[self.dimensions] + 1, self.dimensions) + 1
+    def make_weights(self, reach):
+        size = 2 * self.rng.integers(0, reach + 1, self.dimensions) + 1
         weights = self.rng.uniform(-1, 1, size)
         if self.rng.integers(2):
             weights = numpy.round(8 * weights) / 8
@@ -190,9 +193,9 @@ def to_numpy(array):
     return array if isinstance(array, numpy.ndarray) else array.get()
 
 
-def check(seed, backend):
+def check(seed, backend, u8_images):
     try:
-        return Case(seed, backend).check()
+        return Case(seed, backend, u8_images).check()
     except Exception as error:
         return [f"seed {seed}: {type(error).__name__}: {error}"]
 
@@ -203,12 +206,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="the first")
     parser.add_argument("--backend", choices=("host", "cuda"), default="host")
     parser.add_argument("--emulator", type=pathlib.Path, metavar="LIBRARY")
+    parser.add_argument("--u8-images", action="store_true")
     arguments = parser.parse_args()
     if arguments.emulator:
         emulate(arguments.emulator)
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        problems = [problem for one in pool.map(lambda seed: check(seed, arguments.backend), seeds) for problem in one]
+        problems = [problem for one in pool.map(lambda seed: check(seed, arguments.backend, arguments.u8_images), seeds) for problem in one]
     print(*problems, sep="\n", end="\n" if problems else "")
     print(f"{len(seeds)} filters from seed {arguments.seed}: {len(problems)} problems")
     return 1 if problems else 0

@@ -615,5 +615,36 @@ class FewColumns(Test):
         self.assertFalse(any(heat._by_axes.values()))
 
 
+class OnDevice(_arrays.Array):
+    """An array of the host that says that it is on a device."""
+
+    on_device = True
+    shapes = []  #: of those made with aligned rows
+
+    def new(self):
+        return OnDevice(*2 * (np.empty(self.shape, self.view.dtype),))
+
+    def with_aligned_rows(self):
+        whole = np.full(_arrays._aligned_shape(self.shape, self.view.itemsize), np.nan, self.view.dtype)
+        self.shapes.append(whole.shape)
+        return OnDevice(*2 * (whole[..., : self.shape[-1]],))
+
+
+class AlignedRows(Test):
+    def test_many_steps_of_odd_rows_take_copies_with_aligned_ones(self):
+        heat = host(HEAT, steps=4)
+        kernel = heat._kernel(_compilers.choose("host"))[1]
+        for columns, steps, count in ((37, 15, 0), (37, 16, 2), (37, 17, 2), (36, 40, 0)):
+            u = field((30, columns))
+            out = np.zeros_like(u)
+            OnDevice.shapes.clear()
+            found = heat._iterate_plain(kernel, OnDevice(u, u), None, steps, None, None)
+            self.assertEqual(OnDevice.shapes, count * [(30, 64)])
+            self.assertTrue(found.flags.c_contiguous)
+            self.assertIs(heat._iterate_plain(kernel, OnDevice(u, u), OnDevice(out, out), steps, None, None), out)
+            for result in (found, out):
+                self.assertEqual(result.tobytes(), heat.iterate(u, steps).tobytes())
+
+
 if __name__ == "__main__":
     unittest.main()

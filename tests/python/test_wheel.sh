@@ -43,7 +43,8 @@ assert set(listed) == names, set(listed) ^ names
 for name in names - {record}:
     digest = base64.urlsafe_b64encode(hashlib.sha256(wheel.read(name)).digest()).rstrip(b"=").decode()
     assert listed[name] == f"sha256={digest}", name
-wanted = {"spider_gen/bin/spider-gen", "spider_gen/spider.py"}
+wanted = {"spider_gen/bin/spider-gen", "spider_gen/lib/libspider_driver.so", "spider_gen/spider.py"}
+wanted |= {f"spider_gen/{file.relative_to(root)}" for file in (root / "runtime/nvrtc").rglob("*") if file.is_file()}
 wanted |= {f"spider_gen/{file.name}" for file in (root / "runtime/python/spider_gen").glob("*.py")}
 for folder in ("device", "include", "src", "host"):
     files = [file for file in (root / "runtime" / folder).rglob("*") if file.suffix in (".h", ".hpp", ".cpp")]

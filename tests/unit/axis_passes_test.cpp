@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -80,7 +82,64 @@ TEST(AxisPasses, AreTakenWhereTheyTakeLessThanHalfAsLong) {
     EXPECT_TRUE(plan.weights.exact);
   }
   EXPECT_TRUE(make_plan(product({1, 2, 1}, {1, 2, 1}, {1, 2, 1}, spec::Storage::f32)).plan.passes.empty());
-  EXPECT_TRUE(make_plan(large_box(spec::Storage::f16)).plan.passes.empty());
+}
+
+TEST(AxisPasses, OfAllStoragesHoldTheirSumsBetween) {
+  for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::u8}) {
+    const KernelPlan plan = make_plan(large_box(storage)).plan;
+    ASSERT_EQ(plan.passes.size(), 3U);
+    EXPECT_EQ(plan.passes[0].spec.storage, storage);
+    EXPECT_EQ(plan.passes[0].spec.output, spec::Storage::f32);
+    EXPECT_EQ(plan.passes[1].spec.storage, spec::Storage::f32);
+    EXPECT_FALSE(plan.passes[1].spec.output);
+    EXPECT_EQ(plan.passes[2].spec.output, storage);
+    EXPECT_LT(plan.error_bound.sum, 3e-6) << "nothing is rounded to few digits between passes";
+  }
+  spec::StencilSpec spec = large_box(spec::Storage::f64);
+  spec.output = spec::Storage::f16;
+  const KernelPlan plan = make_plan(spec).plan;
+  ASSERT_EQ(plan.passes.size(), 3U);
+  EXPECT_FALSE(plan.passes[0].spec.output);
+  EXPECT_EQ(plan.passes[2].spec.output, spec::Storage::f16);
+}
+
+spec::StencilSpec lists_of(int reach) {
+  const List ones(static_cast<std::size_t>(2 * reach + 1), 1);
+  spec::StencilSpec spec = product({1}, {1}, {1}, spec::Storage::f32);
+  spec.taps.clear();
+  for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x}) {
+    spec.lists.insert(spec.lists.begin(), {axis, -reach, ones});
+    for (int i = -reach; i <= reach; ++i) {
+      spec::Tap tap{{}, 1, {}};
+      tap.at[static_cast<std::size_t>(axis)] = i;
+      if (i != 0 || axis == spec::axis_x) spec.taps.push_back(tap);
+    }
+  }
+  std::sort(spec.taps.begin(), spec.taps.end(),
+            [](const spec::Tap& a, const spec::Tap& b) { return a.at < b.at; });
+  return spec;
+}
+
+TEST(AxisPasses, OfListsAreTheOnlyPlan) {
+  const spec::StencilSpec spec = lists_of(100);
+  EXPECT_EQ(spec::count_taps(spec), 201LL * 201 * 201);
+  EXPECT_EQ(spec::count_tap_rows(spec), 201LL * 201);
+  const PlanResult planned = make_plan(spec);
+  ASSERT_FALSE(planned.diagnostics.has_errors());
+  ASSERT_EQ(planned.plan.passes.size(), 3U);
+  for (const PassPlan& pass : planned.plan.passes) EXPECT_EQ(scheme_name(pass.plan.scheme), OneList::name);
+  EXPECT_EQ(planned.plan.weights.sum, 201.0 * 201 * 201);
+  EXPECT_TRUE(planned.plan.weights.exact);
+  EXPECT_EQ(planned.plan.op.reach_low, (std::array<int, 3>{100, 100, 100}));
+}
+
+TEST(AxisPasses, OfListsThatHaveNoneAreRefused) {
+  spec::StencilSpec spec = lists_of(30);
+  EXPECT_TRUE(make_plan(spec, {Engine::sparse}).diagnostics.has_errors());
+  EXPECT_FALSE(make_plan(spec, {Engine::cuda}).diagnostics.has_errors());
+  set_rule(spec, spec::axis_x, spec::BoundaryRule::constant, 3);
+  set_rule(spec, spec::axis_y, spec::BoundaryRule::constant, 2);
+  EXPECT_TRUE(make_plan(spec).diagnostics.has_errors());
 }
 
 TEST(AxisPasses, HaveTheRoundingsOfAllPassesInTheirBound) {

@@ -34,7 +34,7 @@ void shift_by_any_lead(SweepArguments arguments) {
       device::store_shared(static_cast<Shared>(first + 2 * half), static_cast<std::uint16_t>(1000 + half));
     }
     device::sync_warp();
-    shift_row<words>(first, lead);
+    shift_row<words, 2>(first, lead);
     device::sync_warp();
     for (int half = device::lane_index(); half < 2 * words; half += 32) {
       EXPECT_EQ(device::load_shared_half(static_cast<Shared>(first + 2 * half)), 1000 + half + lead / 2)

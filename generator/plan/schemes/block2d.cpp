@@ -11,10 +11,16 @@ constexpr int registers_beside_tile = 24;
 constexpr int most_rows_of_low_tiles = 9;
 
 // Beyond this, tiles in shared memory have not been measured: they read ever more rows twice.
-constexpr int most_products = 15;
 constexpr int most_rows_spanned = 15;
 
-constexpr int min_blocks_per_sm = 3;
+// Sums of u8 fields have no other scheme on tensor cores: twice the products in two blocks of a
+// multiprocessor take a quarter of the time that CUDA cores are estimated at.
+int most_products(const Contraction& contraction) {
+  return contraction.element_bytes == 1 ? 30 : 15;
+}
+int min_blocks_per_sm(const Contraction& contraction) {
+  return contraction.element_bytes == 1 ? 2 : 3;
+}
 
 /// A lane's registers where a block has the inputs of its tile in shared memory.
 int registers_of_tile(const Contraction& contraction) {
@@ -34,11 +40,11 @@ int rows_of_high_tiles(const Contraction& contraction) {
   return contraction.rows_spanned() < rows_of_far_reach ? 32 : 40;
 }
 
-/// Four rows of each warp, one behind the other half of the banks further.
+/// Four rows of each warp, one behind the other half of the banks further. Bytes wait in registers.
 int warp_stage_bytes(const Contraction& contraction) {
   constexpr int rows = 4;
   const int row_bytes = tile_outputs * contraction.element_bytes + line_bytes / 2;
-  return contraction.mapping.pairs_rows() ? rows * row_bytes : 0;
+  return contraction.mapping.pairs_rows() && contraction.element_bytes == 2 ? rows * row_bytes : 0;
 }
 
 /// Shared memory of a block whose tile has so many rows. A row that is not aligned begins anywhere in its
@@ -100,10 +106,12 @@ std::vector<TileForm> lower_forms(const Contraction& contraction, int high_rows)
 }
 
 /// All of a kernel: those for rows that are not aligned come behind those for rows that are, for in code for
-/// both the compiler orders the loads of aligned ones less well, by up to 4 %.
+/// both the compiler orders the loads of aligned ones less well, by up to 4 %. Beside the operands of so many
+/// products that two blocks fill the registers, high tiles of such rows would spill.
 std::vector<TileForm> all_forms(const Contraction& contraction, const TileForm& high,
                                 const std::vector<TileForm>& lower) {
-  std::vector<TileForm> allows_unaligned = {high};
+  std::vector<TileForm> allows_unaligned;
+  if (high.blocks_per_multiprocessor > 2) allows_unaligned.push_back(high);
   if (lower.front().in_registers) {
     allows_unaligned.push_back(block_form(contraction, 8));
   } else {
@@ -118,12 +126,15 @@ std::vector<TileForm> all_forms(const Contraction& contraction, const TileForm& 
 
 /// A fit to sweeps of 10240 x 10240 points on an H200: 107.3 us for 4 products, 111 for 11 and 138.8 for 15.
 /// Of as many products windows are taken, whose loads are whole vectors. Updates of several sums leave fewer
-/// blocks: of two with 6, 9 and 11 products they took 111.0, 132.3 and 147.8 us.
-double estimate_us(const Contraction& contraction) {
+/// blocks: of two with 6, 9 and 11 products they took 111.0, 132.3 and 147.8 us. Of u8 fields memory's part
+/// is that of their bytes, which has not been measured.
+double estimate_us(const spec::StencilSpec& spec, const Contraction& contraction) {
+  constexpr double copy_us = 104.4;  // of 4 bytes a point
   constexpr double half_vectors_us = 0.1;
   const auto products = static_cast<double>(contraction.products.size());
   const double fewer_blocks_us = contraction.sums() > 1 ? 69 : 34;
-  return std::max(104.4 + 0.75 * products, fewer_blocks_us + 7 * products) +
+  const int bytes = contraction.element_bytes + spec::element_bytes(spec::output_of(spec));
+  return std::max(copy_us * bytes / 4 + 0.75 * products, fewer_blocks_us + 7 * products) +
          (contraction.grouping == Grouping::row_pairs ? half_vectors_us : 0);
 }
 
@@ -133,7 +144,7 @@ std::string no_room(const Contraction& contraction) {
                        contraction.products.size(), contraction.rows_spanned() + 1);
   }
   return fmt::format("{} products of {} input rows; tiles in shared memory are for {} of {} at most",
-                     contraction.products.size(), contraction.rows_spanned(), most_products,
+                     contraction.products.size(), contraction.rows_spanned(), most_products(contraction),
                      most_rows_spanned);
 }
 
@@ -145,14 +156,16 @@ bool Block2d::takes(const Problem& problem, const Contraction& contraction) {
 }
 
 Offer<Block2d> Block2d::plan(const Problem& problem, const Contraction& contraction) {
-  if (contraction.element_bytes != 2) return Offer<Block2d>::none("for sparse products of 16-bit fields");
-  if (static_cast<int>(contraction.products.size()) > most_products ||
+  if (contraction.element_bytes > 2)
+    return Offer<Block2d>::none("for sparse products of 16-bit fields, and of u8 ones");
+  if (static_cast<int>(contraction.products.size()) > most_products(contraction) ||
       contraction.rows_spanned() > most_rows_spanned)
     return Offer<Block2d>::none(no_room(contraction));
   TileForm high = block_form(contraction, rows_of_high_tiles(contraction));
-  while (high.blocks_per_multiprocessor < min_blocks_per_sm && high.rows > 16)
+  while (high.blocks_per_multiprocessor < min_blocks_per_sm(contraction) && high.rows > 16)
     high = block_form(contraction, high.rows - 8);
-  if (high.blocks_per_multiprocessor < min_blocks_per_sm) return Offer<Block2d>::none(no_room(contraction));
+  if (high.blocks_per_multiprocessor < min_blocks_per_sm(contraction))
+    return Offer<Block2d>::none(no_room(contraction));
   const std::vector<TileForm> lower = lower_forms(contraction, high.rows);
   high.min_blocks_per_sm = lower.front().in_registers ? 18 : 8;
   Block2d tiles;
@@ -162,7 +175,7 @@ Offer<Block2d> Block2d::plan(const Problem& problem, const Contraction& contract
   tiles.estimated_registers = registers_of_tile(contraction);
   tiles.shared_bytes = tile_bytes(contraction, high.rows);
   make_room_for_update(problem.spec, tiles.forms);
-  return {std::move(tiles), estimate_us(contraction), ""};
+  return {std::move(tiles), estimate_us(problem.spec, contraction), "", contraction.element_bytes == 2};
 }
 
 }  // namespace spidergen::plan

@@ -187,7 +187,7 @@ Offer<CudaCores> CudaCores::plan(const Problem& problem, const Contraction& cont
   choose_block(dimensions, cores);
   if (cores.ring_rows > 0)
     cores.shared_bytes = cores.warps_per_block * cores.ring_rows * cores.ring_row_bytes + line_bytes;
-  const bool measured = dimensions == 2 && contraction.element_bytes >= word_bytes;
+  const bool measured = dimensions == 2 && contraction.element_bytes >= word_bytes && cores.unrolled;
   const double us = estimate_us(dimensions, contraction, cores.unrolled);
   return {std::move(cores), us, "", measured};
 }

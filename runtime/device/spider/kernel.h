@@ -28,9 +28,9 @@ struct StripGrid {
   std::int32_t inner_rows;
 };
 
-/// How a launch cuts a box into blocks of Tiling::tile_extent outputs (TilingKind::blocks and tiles), which
-/// walk along z where there is one. They count along x first, then y, then z; those that have a ring of
-/// planes in the order of spider/loads/plane_ring.h.
+/// How a launch cuts a box into blocks of Tiling::tile_extent outputs (TilingKind::blocks, tiles and
+/// boxes), which walk along z where there is one, but for boxes. They count along x first, then y, then z;
+/// those that have a ring of planes in the order of spider/loads/plane_ring.h.
 struct VolumeGrid {
   std::int32_t first_column;     ///< of the first block; as StripGrid::first_column
   std::int32_t across, down;     ///< blocks side by side along x, and along y from the box's first row
@@ -173,6 +173,17 @@ using UpdateSweep = void (*)(UpdateArguments);
 using BoxesSweep = void (*)(BoxesArguments);
 using SystemFunction = void (*)(SystemArguments);
 
+/// A function as part of a constant. Where NVRTC compiles one function of a file (SPIDER_ENTRY) there is
+/// none: a function whose address is data is compiled in another way.
+template <class Function>
+constexpr Function kept(Function function) {
+#if defined(SPIDER_ONLY_ENTRY) && SPIDER_ONLY_ENTRY != 0
+  return nullptr;
+#else
+  return function;
+#endif
+}
+
 /// A kernel's function: of a kernel with an update the second, of a form for rims the third, of a system the
 /// fourth.
 struct SweepFunction {
@@ -182,10 +193,10 @@ struct SweepFunction {
   SystemFunction system = nullptr;
 
   constexpr SweepFunction() = default;
-  constexpr SweepFunction(Sweep function) : plain(function) {}
-  constexpr SweepFunction(UpdateSweep function) : update(function) {}
-  constexpr SweepFunction(BoxesSweep function) : boxes(function) {}
-  constexpr SweepFunction(SystemFunction function) : system(function) {}
+  constexpr SweepFunction(Sweep function) : plain(kept(function)) {}
+  constexpr SweepFunction(UpdateSweep function) : update(kept(function)) {}
+  constexpr SweepFunction(BoxesSweep function) : boxes(kept(function)) {}
+  constexpr SweepFunction(SystemFunction function) : system(kept(function)) {}
 
   /// Of the arguments that it takes.
   [[nodiscard]] constexpr std::uint32_t argument_bytes() const {
@@ -242,6 +253,7 @@ enum class TilingKind : std::int32_t {
   /// a block steps a rectangle of a box, which lies in shared memory with what all steps reach from it (2D,
   /// time steps, several boxes); tile_extent[1] rows and tile_extent[2] columns there are for other things
   rectangles,
+  boxes,  ///< a block has tile_extent outputs and walks nowhere (2D, 3D)
 };
 
 /// What the runtime must know of a kernel to cut a box for it. A walk covers `tile_extent` outputs and steps

@@ -45,7 +45,7 @@ struct KernelFacts {
 template <class File>
 constexpr PointFunction point_function =
 #if defined(__CUDACC__)
-    access_points<File>;
+    kept<PointFunction>(access_points<File>);
 #else
     nullptr;
 #endif

@@ -73,6 +73,7 @@ def _open(library: spider.Library) -> Any:
             raise spider.Error(8, f"{library.path} has no {name}: link it with SpiderGen::distributed")
         function.restype, function.argtypes = ctypes.c_int32, arguments
     functions.spider_grid_info.restype, functions.spider_grid_info.argtypes = ctypes.POINTER(_Layout), [_pointer]
+    functions.spider_grid_transport.restype, functions.spider_grid_transport.argtypes = ctypes.c_char_p, [_pointer]
     functions.spider_grid_of_field.restype, functions.spider_grid_of_field.argtypes = _pointer, [_pointer, ctypes.c_int32]
     return functions
 
@@ -217,6 +218,11 @@ class Grid(FieldGrid):
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+    @property
+    def transport(self) -> str:
+        """How halos come to this rank and leave it, in words."""
+        return self._c.spider_grid_transport(self._open()).decode()
 
     def of_field(self, name: str) -> FieldGrid:
         """The parts of one field of a system: makes, exchanges, scatters, gathers, reads and writes it. Closed with this grid."""

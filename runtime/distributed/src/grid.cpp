@@ -10,6 +10,7 @@
 
 #include "fields.h"
 #include "host_copy.h"
+#include "parts.h"
 #include "report.h"
 #include "system_cut.h"
 #include "turns.h"
@@ -101,35 +102,52 @@ Outcome check_periodic(const spider_kernel& kernel, int axis, bool said, const c
                                   (low == high ? "" : std::string(" and ") + name_of(high))};
 }
 
-/// Ranks along each axis as MPI divides them; one along those that cannot be cut.
-Outcome divide_ranks(const spider_kernel& kernel, int ranks, Parts& parts) {
+/// Are all ranks on one host?
+Outcome find_hosts(MPI_Comm communicator, RankFacts& ranks) {
+  MPI_Comm_size(communicator, &ranks.count);
+  MPI_Comm of_host = MPI_COMM_NULL;
+  Outcome found = of_mpi(MPI_Comm_split_type(communicator, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &of_host),
+                         "finding the ranks of this host");
+  if (found.status != SPIDER_OK) return found;
+  int count = 0;
+  MPI_Comm_size(of_host, &count);
+  MPI_Comm_free(&of_host);
+  ranks.on_one_host = count == ranks.count;
+  return {};
+}
+
+/// Ranks along each axis, so that a step takes the least time by estimate; one along those that cannot be
+/// cut. Where no parts are as wide as the halo, as MPI divides the ranks.
+Outcome divide_ranks(MPI_Comm communicator, const spider_kernel& kernel, const Extents& whole, Parts& parts) {
+  RankFacts ranks;
+  if (Outcome found = find_hosts(communicator, ranks); found.status != SPIDER_OK) return found;
   const int dimensions = kernel.info.dimensions;
-  std::array<int, 3> counts{};
-  bool is_free = false;
-  for (int i = 0; i < dimensions; ++i) {
-    const bool is_cut = kernel.system == nullptr || uncut_by(kernel, 3 - dimensions + i) < 0;
-    counts[static_cast<std::size_t>(i)] = is_cut ? 0 : 1;
-    is_free = is_free || is_cut;
-  }
-  if (!is_free && ranks > 1) {
+  const bool is_system = kernel.system != nullptr;
+  std::array<bool, 3> cut{};
+  for (int axis = 3 - dimensions; axis < 3; ++axis)
+    cut[static_cast<std::size_t>(axis)] = !is_system || uncut_by(kernel, axis) < 0;
+  if (cut == std::array<bool, 3>{} && ranks.count > 1) {
     return {SPIDER_ERROR_UNSUPPORTED,
             std::string("along each axis some fields of ") + kernel.info.name +
                 " are periodic and others are not: it has no axis that can be cut, and takes one rank"};
   }
-  Outcome divided = of_mpi(MPI_Dims_create(ranks, dimensions, counts.data()), "MPI_Dims_create");
-  std::copy_n(counts.begin(), dimensions, parts.end() - dimensions);
+  const CutField field = is_system ? hull_of_system(kernel) : input_of(kernel, kernel.info.steps);
+  parts = choose_parts(field, whole, cut, ranks);
+  if (parts[0] > 0) return {};
+  std::array<int, 3> counts{};
+  for (std::size_t axis = 0; axis < 3; ++axis) counts[axis] = cut[axis] ? 0 : 1;
+  Outcome divided = of_mpi(MPI_Dims_create(ranks.count, 3, counts.data()), "MPI_Dims_create");
+  std::copy(counts.begin(), counts.end(), parts.begin());
   return divided;
 }
 
-/// Ranks along each axis: of a Cartesian communicator its own, else as MPI divides them.
-Outcome choose_parts(MPI_Comm communicator, const spider_kernel& kernel, Parts& parts) {
+/// Ranks along each axis: of a Cartesian communicator its own, else as an estimate divides them.
+Outcome place_ranks(MPI_Comm communicator, const spider_kernel& kernel, const Extents& whole, Parts& parts) {
   const int dimensions = kernel.info.dimensions;
   int topology = MPI_UNDEFINED;
-  int ranks = 1;
   MPI_Topo_test(communicator, &topology);
-  MPI_Comm_size(communicator, &ranks);
   parts = {1, 1, 1};
-  if (topology != MPI_CART) return divide_ranks(kernel, ranks, parts);
+  if (topology != MPI_CART) return divide_ranks(communicator, kernel, whole, parts);
   int count = 0;
   MPI_Cartdim_get(communicator, &count);
   if (count < 1 || count > dimensions) {
@@ -188,7 +206,7 @@ Outcome make_transport(spider_grid& grid) {
     if (Outcome apart = agree(communicator, check_devices(communicator)); apart.status != SPIDER_OK)
       return apart;
   }
-  TransportOutcome made = make_nccl_transport(communicator, largest);
+  TransportOutcome made = make_gpu_transport(communicator, largest);
   grid.transport = std::move(made.transport);
   if (made.outcome.status == SPIDER_OK && spider_prepare(grid.kernel) != SPIDER_OK)
     made.outcome = {SPIDER_ERROR_DEVICE, spider_last_error()};
@@ -234,17 +252,22 @@ Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel,
        ++axis)
     fit = check_periodic(*kernel, axis, periodic[axis] != 0, "the grid asked for");
   Parts parts{};
-  if (fit.status == SPIDER_OK) fit = choose_parts(original, *kernel, parts);
   int rank = 0;
   MPI_Comm_rank(communicator, &rank);
   if (fit.status == SPIDER_OK) {
     const spider_field all{nullptr, {whole[0], whole[1], whole[2]}, {0, 0}};
     fit = check_extents(*kernel, all, "the whole");
   }
+  if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;  // what follows is collective
+  fit = place_ranks(original, *kernel, {whole[0], whole[1], whole[2]}, parts);
   if (fit.status == SPIDER_OK) fit = cut(grid, *kernel, {whole[0], whole[1], whole[2]}, parts, rank);
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
   if (fit = make_transport(grid); fit.status != SPIDER_OK) return fit;
-  for (const auto& field : grid.fields) field->transport = grid.transport;
+  grid.routes = grid.transport->routes();
+  for (const auto& field : grid.fields) {
+    field->transport = grid.transport;
+    field->routes = grid.routes;
+  }
   return {};
 }
 
@@ -761,6 +784,10 @@ spider_grid* spider_grid_of_field(const spider_grid* grid, int32_t field) {
 
 const spider_grid_layout* spider_grid_info(const spider_grid* grid) {
   return grid == nullptr ? nullptr : &grid->layout;
+}
+
+const char* spider_grid_transport(const spider_grid* grid) {
+  return grid == nullptr ? nullptr : grid->routes.c_str();
 }
 
 spider_status spider_grid_exchange(spider_grid* grid, const spider_field* field, void* stream) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -65,6 +66,7 @@ struct spider_grid {
   spider::distributed::Messages messages_of_a_step;  ///< fewer cells, in the same order
   spider::distributed::Boxes boxes;
   std::shared_ptr<spider::distributed::Transport> transport;
+  std::string routes;        ///< of its halos, in words
   bool is_of_field = false;  ///< one of a system's fields?
   /// Of a system.
   std::vector<std::unique_ptr<spider_grid>> fields;

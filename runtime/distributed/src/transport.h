@@ -1,4 +1,5 @@
-/// What moves the cells of halos: MPI between fields in host memory, NCCL between those of GPUs.
+/// What moves the cells of halos: MPI between fields in host memory; between those of GPUs copies into the
+/// neighbour's memory where both reach each other, else NCCL.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +45,8 @@ class Transport {
 
   /// Waits for the stream at most so many seconds; 0: for ever.
   [[nodiscard]] virtual Outcome wait(void* stream, double seconds) = 0;
+  /// How halos come to this rank and leave it, in words.
+  [[nodiscard]] virtual std::string routes() const = 0;
   /// What went wrong since; a sweep of a rank that failed must not keep the others waiting.
   [[nodiscard]] virtual Outcome state() = 0;
 };
@@ -57,7 +60,7 @@ struct TransportOutcome {
 /// fields do not count.
 [[nodiscard]] TransportOutcome make_mpi_transport(MPI_Comm communicator, const Exchanges& largest);
 /// For the current device; collective.
-[[nodiscard]] TransportOutcome make_nccl_transport(MPI_Comm communicator, const Exchanges& largest);
+[[nodiscard]] TransportOutcome make_gpu_transport(MPI_Comm communicator, const Exchanges& largest);
 
 /// Bytes of buffers for what is sent, and received, in an exchange.
 struct BufferBytes {

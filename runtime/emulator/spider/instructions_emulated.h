@@ -11,6 +11,7 @@
 #define SPIDER_DEVICE_NOINLINE static
 #define SPIDER_GLOBAL(threads, blocks) void
 #define SPIDER_GRID_CONSTANT
+#define SPIDER_ENTRY static_cast<void>(0)
 #define SPIDER_TABLE [[maybe_unused]] static const
 /// Nothing is unrolled here, and a table that is not static would be built at each call.
 #define SPIDER_CONSTANTS static constexpr
@@ -149,6 +150,9 @@ void store_shared(Shared to, std::uint8_t v);
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
   if (wanted) store_shared(to, v);
 }
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint8_t v) {
+  if (wanted) store_shared(to, v);
+}
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint32_t v) {
   if (wanted) store_shared(to, v);
 }
@@ -181,6 +185,10 @@ SPIDER_DEVICE std::uint32_t join_low_halves(std::uint32_t low, std::uint32_t hig
 }
 SPIDER_DEVICE std::uint32_t join_high_halves(std::uint32_t low, std::uint32_t high) {
   return low >> 16U | (high & 0xffff0000U);
+}
+/// The same of the low bytes of both halves of both words.
+SPIDER_DEVICE std::uint32_t join_even_bytes(std::uint32_t low, std::uint32_t high) {
+  return (low & 0xffU) | (low >> 8U & 0xff00U) | (high << 16U & 0xff0000U) | (high << 8U & 0xff000000U);
 }
 
 /// cp.async.commit_group: closes this lane's group of copies, which may be empty.
@@ -281,6 +289,9 @@ SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
 SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, const Vector* otherwise) {
   return wanted ? load_vector(from) : load_table(otherwise);
 }
+SPIDER_DEVICE std::uint8_t load_field_if(bool wanted, const std::uint8_t* from, std::uint8_t otherwise) {
+  return wanted ? load_field(from) : otherwise;
+}
 SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {
   return wanted ? load_field(from) : otherwise;
 }
@@ -335,6 +346,13 @@ SPIDER_DEVICE void store_field_if(bool wanted, std::uint32_t* to, std::uint32_t 
 std::uint32_t pack_f16(float low, float high);
 /// cvt.rn.bf16x2.f32: `low` in bits 0-15, `high` in bits 16-31.
 std::uint32_t pack_bf16(float low, float high);
+/// Bytes 0 and 1 of a word as two f16 numbers, or bytes 2 and 3, exactly.
+SPIDER_DEVICE std::uint32_t f16_of_low_bytes(std::uint32_t word) {
+  return pack_f16(static_cast<float>(word & 0xffU), static_cast<float>(word >> 8 & 0xffU));
+}
+SPIDER_DEVICE std::uint32_t f16_of_high_bytes(std::uint32_t word) {
+  return f16_of_low_bytes(word >> 16);
+}
 /// cvt.f32.f16 of bits 0-15, and of bits 16-31.
 float low_f16(std::uint32_t both);
 float high_f16(std::uint32_t both);

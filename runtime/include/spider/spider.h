@@ -157,7 +157,18 @@ typedef struct spider_sweep {
   int64_t out_batch_stride; /**< of `out` and `out_previous`; 0: batch_stride */
   /** Of each of `fields`; NULL: batch_stride. 0 in it: all images read the same field. */
   const int64_t* field_batch_strides;
+  /** Memory for what passes of the sweep leave for the next one: spider_scratch_bytes, from a multiple of 128
+   * bytes on, where the back end reaches it, apart from all fields; nothing else uses it until the stream has
+   * done the sweep. NULL: the sweep takes it from the back end, of CUDA in the order of the stream. */
+  void* scratch;
+  uint64_t scratch_bytes; /**< that `scratch` has; 0 where it is NULL */
 } spider_sweep;
+
+/** How many bytes of `scratch` spider_run, or spider_run_steps, needs for this sweep, as many for all images
+ * of a batch as for one; 0 where the kernel has no passes. Of the sweep's fields `in` is read, and of it
+ * extents and strides; its data may be NULL. */
+SPIDER_PUBLIC spider_status spider_scratch_bytes(const spider_kernel* kernel, const spider_sweep* sweep,
+                                                 uint64_t* bytes);
 
 /** SPIDER_ABI of the linked runtime. */
 SPIDER_PUBLIC int32_t spider_abi_version(void);

@@ -109,6 +109,10 @@ class Array:
         inner = _interior(numpy.array(extended(self.view, halo), order="C"), self.shape, halo)
         return Array(inner, inner)
 
+    def with_aligned_rows(self) -> Array | None:
+        """Another array of the shape on the device, undefined, whose rows start on 128 bytes; None where nobody makes one."""
+        return None
+
     def here(self, stream: Any = None) -> ContextManager:
         """Makes the array's device the current one, and the stream, if one is given, that of its library."""
         return contextlib.nullcontext()
@@ -164,6 +168,13 @@ class _Cupy(Array):
         shape = _with_halo(self.shape, halo)
         inner = _interior(cupy.ndarray(shape, view.dtype, first, view.strides).copy(order="C"), self.shape, halo)
         return _Cupy(inner, inner)
+
+    def with_aligned_rows(self) -> Array:
+        import cupy
+
+        with self.here():
+            whole = cupy.empty(_aligned_shape(self.shape, self.view.itemsize), self.view.dtype)
+        return _Cupy(*2 * (whole[..., : self.shape[-1]],))
 
     def repeated(self, shape: Sequence[int]) -> Array:
         import cupy
@@ -252,6 +263,13 @@ class _Torch(_Tensor):
         whole = view.as_strided(_with_halo(self.shape, halo), view.stride(), first)
         inner = _interior(whole.clone(memory_format=torch.contiguous_format), self.shape, halo)
         return _Torch(inner, inner)
+
+    def with_aligned_rows(self) -> Array:
+        import torch
+
+        view = self.view
+        whole = torch.empty(_aligned_shape(self.shape, view.element_size()), dtype=view.dtype, device=view.device)
+        return _Torch(*2 * (whole[..., : self.shape[-1]],))
 
     @contextlib.contextmanager
     def here(self, stream: Any = None) -> Iterator[None]:
@@ -564,6 +582,11 @@ def require_halo(array: Array, halo: Halo, info: Any) -> None:
             raise ValueError(f"{info.name} reads cells beyond the array along {name}, where it has one cell and a stride of 0, "
                              f"which does not tell where the next is: pass a view into a padded array")
     spider._require_halo(array.view, cells, halo, info)
+
+
+def _aligned_shape(shape: Sequence[int], cell_bytes: int) -> tuple[int, ...]:
+    cells = 128 // cell_bytes
+    return (*shape[:-1], -(-shape[-1] // cells) * cells)
 
 
 def _with_halo(shape: Sequence[int], halo: Halo) -> tuple[int, ...]:

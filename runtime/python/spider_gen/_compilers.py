@@ -14,15 +14,12 @@ import subprocess
 import sysconfig
 from typing import Any, Sequence
 
-from . import _cache, _package
+from . import _cache, _nvrtc, _package, spider
 from ._generator import Generated
+from ._nvrtc import CompileError
 
 _SHARED_SOURCES = ("src/api.cpp", "src/batch.cpp", "src/field_memory.cpp", "src/fields.cpp", "src/passes.cpp", "src/points.cpp",
                    "src/ready_sweep.cpp", "src/reductions.cpp", "src/system.cpp", "src/system_fields.cpp", "src/tiling.cpp")
-
-
-class CompileError(RuntimeError):
-    """A compiler that failed: its command and its words."""
 
 
 class NoBackend(RuntimeError):
@@ -51,9 +48,21 @@ class Toolchain:
                             state.st_size, state.st_mtime_ns)
 
 
+class Nvrtc(Toolchain):
+    """NVRTC: its library in place of a compiler, which makes no library."""
+
+
+def load_kernel(path: pathlib.Path) -> spider.Library:
+    """What compile_kernel() made."""
+    return _nvrtc.Library(path) if path.is_dir() else spider.load(path)
+
+
 def compile_kernel(generated: Generated, toolchain: Toolchain) -> pathlib.Path:
-    """The shared library of a kernel, from the cache or compiled."""
+    """The shared library of a kernel, or what NVRTC made in a folder, from the cache or compiled."""
     key = _package.key(toolchain.key, generated.source.read_bytes())
+    if isinstance(toolchain, Nvrtc):
+        return _cache.entry("kernel-" + key, lambda folder: _nvrtc.compile_into(folder, generated, toolchain.compiler,
+                                                                                toolchain.compile_options))
 
     def make(folder: pathlib.Path) -> None:
         runtime = _cache.entry("runtime-" + toolchain.key, lambda fresh: _compile_runtime(fresh, toolchain))
@@ -287,13 +296,25 @@ def cuda(ordinal: int | None = None) -> Toolchain:
     return _cuda_for(gpu)
 
 
-@functools.lru_cache(maxsize=None)
 def _cuda_for(gpu: Device) -> Toolchain:
+    """By nvcc where it and its host compiler are found, else by NVRTC; or by what SPIDER_GEN_CUDA_COMPILER names."""
+    asked = os.environ.get("SPIDER_GEN_CUDA_COMPILER")
+    if asked not in (None, "", "nvcc", "nvrtc"):
+        raise NoBackend(f"SPIDER_GEN_CUDA_COMPILER is nvcc or nvrtc, not {asked}")
+    by_nvcc = _by_nvcc(gpu) if asked != "nvrtc" else None
+    if by_nvcc is not None:
+        return by_nvcc
+    if asked == "nvcc":
+        raise NoBackend("there is no nvcc with a host compiler: install the CUDA toolkit 12.5 or newer and g++, and put both on PATH "
+                        "or set CUDA_HOME; SPIDER_GEN_CUDA_COMPILER=nvrtc needs neither")
+    return _by_nvrtc(gpu)
+
+
+@functools.lru_cache(maxsize=None)
+def _by_nvcc(gpu: Device) -> Toolchain | None:
     nvcc = _nvcc()
-    if nvcc is None:
-        raise NoBackend("there is a GPU, and no nvcc to compile for it: install the CUDA toolkit 12.5 or newer, or "
-                        "pip install nvidia-cuda-nvcc nvidia-cuda-runtime, and put nvcc on PATH or set CUDA_HOME; "
-                        "backend=\"host\" runs on the processor")
+    if nvcc is None or not (os.environ.get("NVCC_CCBIN") or shutil.which("g++")):
+        return None
     packages = pathlib.Path(sysconfig.get_paths()["purelib"]) / "nvidia"
     folders = [folder for folder in packages.glob("*/include") if (folder / "cuda_runtime.h").exists()]
     target = f"sm_{gpu.arch}"
@@ -301,6 +322,19 @@ def _cuda_for(gpu: Device) -> Toolchain:
     libraries = tuple(f"-L{folder.parent / 'lib'}" for folder in folders)
     return Toolchain("cuda", nvcc, (*options, *_include_options(), *(f"-I{folder}" for folder in folders)),
                      (f"-arch={target}", *libraries), (*_SHARED_SOURCES, "src/backend_cuda.cpp"), (), target)
+
+
+@functools.lru_cache(maxsize=None)
+def _by_nvrtc(gpu: Device) -> Toolchain:
+    target = f"sm_{gpu.arch}"
+    if not _nvrtc.RUNTIME.exists():
+        raise NoBackend(f"this package was built without its runtime, {_nvrtc.RUNTIME}, so kernels for a GPU take nvcc and g++: "
+                        "install the CUDA toolkit 12.5 or newer, or the wheel of spider-gen")
+    found = _nvrtc.find(_nvrtc.driver_major(_driver("libcuda.so.1")))
+    if isinstance(found, str):
+        raise NoBackend(f"there is a GPU, and nothing to compile for it: {found}; or install the CUDA toolkit 12.5 or newer and g++; "
+                        "backend=\"host\" runs on the processor")
+    return Nvrtc("cuda", found.library, _nvrtc.options(found, target), (), (), (), target)
 
 
 def choose(backend: str) -> Toolchain:

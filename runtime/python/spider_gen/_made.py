@@ -97,6 +97,6 @@ class Made:
         found = self._kernels.get(toolchain)
         if found is None:
             with self._loading:
-                library = spider.load(_compilers.compile_kernel(self._generated, toolchain))
+                library = _compilers.load_kernel(_compilers.compile_kernel(self._generated, toolchain))
                 found = self._kernels.setdefault(toolchain, (library, library.kernel(self.name)))
         return found

@@ -9,9 +9,9 @@ import pathlib
 import sys
 from typing import NoReturn
 
-_FOLDER = pathlib.Path(__file__).resolve().parent
-GENERATOR = _FOLDER / "bin" / "spider-gen"
-RUNTIME = _FOLDER / "runtime"
+FOLDER = pathlib.Path(__file__).resolve().parent
+GENERATOR = FOLDER / "bin" / "spider-gen"
+RUNTIME = FOLDER / "runtime"
 
 
 def run_generator() -> NoReturn:
@@ -26,7 +26,7 @@ def identity() -> str:
     for file in sorted([GENERATOR, *RUNTIME.rglob("*")]):
         if file.suffix in ("", ".h", ".hpp", ".cpp", ".in") and file.is_file():
             state = os.stat(file)
-            digest.update(f"{file.relative_to(_FOLDER)} {state.st_size} {state.st_mtime_ns}\n".encode())
+            digest.update(f"{file.relative_to(FOLDER)} {state.st_size} {state.st_mtime_ns}\n".encode())
     return digest.hexdigest()
 
 

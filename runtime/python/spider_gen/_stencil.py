@@ -59,6 +59,15 @@ def stencil(
     return made
 
 
+def _pays_for_aligned_rows(info: spider.Info, source: _arrays.Array, steps: int) -> bool:
+    """Are two copies, to rows that start on 16 bytes and back, made up for by so many steps? Rows that start elsewhere cost sweeps of
+    many steps, and of 16 bits, about as much as two copies of a single sweep take, and others next to nothing."""
+    cell_bytes = spider._ELEMENT_BYTES[info.storage]
+    fewest_sweeps = 4
+    return (source.on_device and len(source.shape) > 1 and source.shape[-1] * cell_bytes % 16 != 0
+            and (info.steps > 1 or cell_bytes == 2) and spider._int64("steps", steps) >= fewest_sweeps * info.steps)
+
+
 def _has_parameter(spec: Any, name: str) -> bool:
     """May a spec have a parameter of the name of a key? A file is asked later."""
     return name in spec.get("parameters", {}) if isinstance(spec, Mapping) else spec is not None
@@ -392,19 +401,24 @@ class Stencil(_traced.StencilCalls, _made.Made):
         """Time steps of a kernel that takes an input alone, where the array is."""
         halo = kernel.halo(*source.shape)
         has_halo = any(map(any, halo))
+        pays = not has_halo and _pays_for_aligned_rows(kernel.info, source, steps)
+        padded = source.with_aligned_rows() if pays else None
         if has_halo:
             if source.on_device:
                 raise NotImplementedError("iterate() with halo faces takes arrays on the host: call the stencil step by step, "
                                           "and fill the halo between")
             _arrays.require_halo(source, halo, kernel.info)
             a, b = source.padded(halo), source.padded(halo)
+        elif padded is not None:
+            a, b = padded, source.with_aligned_rows()
+            a.view[...] = source.view
         else:
             a, b = source.copy(), source.new()
         stream = source.stream() if stream is None else stream
         result = _steps(kernel, (a.view, b.view), steps, stream, report, source.synchronize)
         last = a if result is a.view else b
         if target is None:
-            return last.copy().given if has_halo else last.given
+            return last.copy().given if has_halo or padded is not None else last.given
         target.view[...] = last.view
         return target.given
 

@@ -360,18 +360,23 @@ def _batched(operator: Any, lists: int, info: Any, in_dims: tuple[Any, ...], *ar
     return found, [0] * len(found)
 
 
-def _define() -> None:
-    run = torch.library.custom_op("spider_gen::run", _run, mutates_args=(),
-                                  schema=f"(Tensor[] arrays, Tensor[] values, {_ARGUMENTS}")
-    vjp = torch.library.custom_op("spider_gen::run_vjp", _vjp, mutates_args=(),
-                                  schema=f"(Tensor[] arrays, Tensor[] values, Tensor[] bars, {_ARGUMENTS}")
-    run.register_fake(_run_fake)
-    vjp.register_fake(_vjp_fake)
-    run.register_autograd(_backward, setup_context=_save)
-    vjp.register_autograd(_backward_twice, setup_context=_save_twice)
-    if hasattr(run, "register_vmap"):  # from PyTorch 2.5
-        run.register_vmap(functools.partial(_batched, torch.ops.spider_gen.run, 2))
-        vjp.register_vmap(functools.partial(_batched, torch.ops.spider_gen.run_vjp, 3))
+def _define() -> torch.library.Library:
+    """The operators, which exist as long as the result. Entries of torch.library.Library take a third of the time of custom_op's."""
+    library = torch.library.Library("spider_gen", "FRAGMENT")
+    for name, lists, kernel, fake, backward, save in (("run", ("arrays", "values"), _run, _run_fake, _backward, _save),
+                                                      ("run_vjp", ("arrays", "values", "bars"), _vjp, _vjp_fake, _backward_twice,
+                                                       _save_twice)):
+        tensors = ", ".join(f"Tensor[] {one}" for one in lists)
+        library.define(f"{name}({tensors}, {_ARGUMENTS}", tags=torch.Tag.pt2_compliant_tag)
+        for backend in ("CPU", "CUDA"):
+            library.impl(name, kernel, backend)
+        qualified = f"spider_gen::{name}"
+        torch.library.register_fake(qualified, fake, lib=library)
+        torch.library.register_autograd(qualified, backward, setup_context=save, lib=library)
+        if hasattr(torch.library, "register_vmap"):  # from PyTorch 2.5
+            operator = getattr(torch.ops.spider_gen, name)
+            torch.library.register_vmap(qualified, functools.partial(_batched, operator, len(lists)), lib=library)
+    return library
 
 
-_define()
+_LIBRARY = _define()

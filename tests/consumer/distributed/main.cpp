@@ -123,7 +123,7 @@ bool check_against_one_rank(MPI_Comm ranks, const spider_kernel* kernel, const s
   return same == 1;
 }
 
-/// As MPI divides the ranks, and with all of them along x.
+/// As the grid divides the ranks, and with all of them along x.
 template <typename T>
 bool check_cuts(const spider_kernel* kernel, const spider::Extents& whole, std::int64_t steps) {
   const Cartesian along_x(kernel, whole, {1, 1, all_ranks()});
@@ -272,11 +272,8 @@ template <typename T>
 void measure(const spider_kernel* kernel, const Request& request) {
   constexpr int calls = 30;
   const int dimensions = spider::info(kernel).dimensions;
-  std::array<int, 3> parts{};
-  MPI_Dims_create(all_ranks(), dimensions, parts.data());
   spider::Extents whole = request.measure;
-  for (int i = 0; i < dimensions; ++i)
-    whole[static_cast<std::size_t>(3 - dimensions + i)] *= parts[static_cast<std::size_t>(i)];
+  whole[static_cast<std::size_t>(3 - dimensions)] *= all_ranks();
   spider::Grid grid(MPI_COMM_WORLD, kernel, whole);
   auto a = grid.make_field<T>();
   auto b = grid.make_field<T>();
@@ -330,6 +327,7 @@ void measure(const spider_kernel* kernel, const Request& request) {
       static_cast<long long>(layout.extent[1]), static_cast<long long>(layout.extent[2]), all_ranks(),
       1e6 * measured.sweep, 1e6 * measured.exchange, sent / 1e6, measured.bandwidth / 1e9,
       1e6 * measured.step, 100 * measured.sweep / measured.step, hidden);
+  std::printf("Halos of rank 0: %s\n", grid.transport().c_str());
   std::printf("On paper, at %.0f GB/s between hosts of 8:\n", request.network / 1e9);
   print_model(measured, grid.extents(), halo, sizeof(T), 8, request.network);
 }
@@ -337,10 +335,8 @@ void measure(const spider_kernel* kernel, const Request& request) {
 /// What a step of sound costs beside the launches of a rank alone.
 void measure_sound(const Request& request) {
   constexpr int calls = 30;
-  std::array<int, 3> parts{};
-  MPI_Dims_create(all_ranks(), 3, parts.data());
   spider::Extents whole = request.measure;
-  for (std::size_t axis = 0; axis < 3; ++axis) whole[axis] *= parts[axis];
+  whole[0] *= all_ranks();
   const spider_kernel* const kernel = sound_block_kernel();
   spider::Grid grid(MPI_COMM_WORLD, kernel, whole);
   Sound part = make_part(grid);
@@ -360,6 +356,7 @@ void measure_sound(const Request& request) {
                 },
                 [&](int count) { part.step(grid.system(), count); }});
   if (this_rank() != 0) return;
+  std::printf("Halos of rank 0: %s\n", grid.transport().c_str());
   const spider::Extents own = grid.extents();
   std::printf(
       "sound_block, %lld x %lld x %lld a rank, %d ranks: launches %.1f us, step %.1f us: %.1f %% of a rank "
@@ -406,7 +403,7 @@ Request read_request(const std::vector<std::string>& words) {
 spider::Extents shape_of(const std::string& path) {
   std::array<char, 256> text{};
   if (std::FILE* file = std::fopen(path.c_str(), "rb")) {
-    static_cast<void>(std::fread(text.data(), 1, text.size() - 1, file));
+    text[std::fread(text.data(), 1, text.size() - 1, file)] = '\0';
     std::fclose(file);
   }
   for (char& letter : text) letter = letter == '\0' ? ' ' : letter;

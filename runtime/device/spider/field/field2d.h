@@ -17,11 +17,11 @@
 namespace spider {
 inline namespace device_4 {
 
-/// `Element` is the bits of a cell.
-template <class Element>
+/// `Element` is the bits of a cell, `OutElement` those of a result.
+template <class Element, class OutElement = Element>
 struct Field2d {
   const Element* input;  ///< the field's first interior element
-  Element* output;
+  OutElement* output;
   std::int64_t input_stride, output_stride;  ///< elements from row to row
   std::int32_t rows, columns;                ///< of the field
   Region wanted;                             ///< the points of the sweep
@@ -31,7 +31,7 @@ struct Field2d {
   /// `image` is device::image_index() in kernels of forms that take images (SweepForm::takes_images).
   SPIDER_DEVICE explicit Field2d(const SweepArguments& field, std::int64_t image = 0)
       : input(static_cast<const Element*>(field.input) + image * field.input_stride[0]),
-        output(static_cast<Element*>(field.output) + image * field.output_stride[0]),
+        output(static_cast<OutElement*>(field.output) + image * field.output_stride[0]),
         input_stride(field.input_stride[1]),
         output_stride(field.output_stride[1]),
         rows(static_cast<std::int32_t>(field.extent[1])),
@@ -132,18 +132,18 @@ template <class Stencil>
 using RowIndex = IndexBy<Stencil::row_rules>;
 template <class Stencil>
 using ColumnIndex = IndexBy<Stencil::column_rules>;
-template <class Stencil, class Element>
-SPIDER_DEVICE auto map_row(const Field2d<Element>& field, std::int32_t y) {
+template <class Stencil, class Element, class OutElement>
+SPIDER_DEVICE auto map_row(const Field2d<Element, OutElement>& field, std::int32_t y) {
   return map_by<Stencil::row_rules>(y, field.rows);
 }
-template <class Stencil, class Element>
-SPIDER_DEVICE auto map_column(const Field2d<Element>& field, std::int32_t x) {
+template <class Stencil, class Element, class OutElement>
+SPIDER_DEVICE auto map_column(const Field2d<Element, OutElement>& field, std::int32_t x) {
   return map_by<Stencil::column_rules>(x, field.columns);
 }
 
 /// Is any cell of row y read at all?
-template <class Stencil, class Element>
-SPIDER_DEVICE bool row_is_reached(const Field2d<Element>& field, std::int32_t y) {
+template <class Stencil, class Element, class OutElement>
+SPIDER_DEVICE bool row_is_reached(const Field2d<Element, OutElement>& field, std::int32_t y) {
   bool reached = has_row(field.wanted, y);
   SPIDER_UNROLL
   for (int i = 0; i < Stencil::band_count; ++i) reached |= reaches_row(Stencil::band(i), y, field.wanted);
@@ -151,8 +151,9 @@ SPIDER_DEVICE bool row_is_reached(const Field2d<Element>& field, std::int32_t y)
 }
 
 /// Is cell (y, x) one of the sweep's points, or reached from one?
-template <class Stencil, class Element>
-SPIDER_DEVICE bool cell_is_reached(const Field2d<Element>& field, std::int32_t y, std::int32_t x) {
+template <class Stencil, class Element, class OutElement>
+SPIDER_DEVICE bool cell_is_reached(const Field2d<Element, OutElement>& field, std::int32_t y,
+                                   std::int32_t x) {
   if (has_point(field.wanted, y, x)) return true;
   bool reached = false;
   SPIDER_UNROLL
@@ -162,8 +163,8 @@ SPIDER_DEVICE bool cell_is_reached(const Field2d<Element>& field, std::int32_t y
 
 /// The value of a cell that maps to `row` and `column`, where a tap reaches it; else 0. Where both are
 /// constants the column's counts.
-template <class Element, class Row, class Column>
-SPIDER_DEVICE Element fetch_cell(const Field2d<Element>& field, bool reached, const Row& row,
+template <class Element, class OutElement, class Row, class Column>
+SPIDER_DEVICE Element fetch_cell(const Field2d<Element, OutElement>& field, bool reached, const Row& row,
                                  const Column& column) {
   const bool in_memory = reached && !column.constant && !row.constant;
   const auto constant = column.constant ? column.value : row.value;
@@ -175,8 +176,8 @@ SPIDER_DEVICE Element fetch_cell(const Field2d<Element>& field, bool reached, co
 
 /// Columns, counted from column `left`, between which whole vectors of 16 bytes are in memory, at their own
 /// places, in every row that is reached. A vector of a row that is not aligned lies across two of memory.
-template <class Stencil, class Element>
-SPIDER_DEVICE Span columns_in_memory(const Field2d<Element>& field, std::int32_t left) {
+template <class Stencil, class Element, class OutElement>
+SPIDER_DEVICE Span columns_in_memory(const Field2d<Element, OutElement>& field, std::int32_t left) {
   constexpr int vector_elements = 16 / static_cast<int>(sizeof(Element));
   constexpr int low = Stencil::highest_low > 0 ? Stencil::highest_low : 0;
   constexpr int high = Stencil::lowest_high < 0 ? Stencil::lowest_high : 0;

@@ -68,6 +68,7 @@ struct DevicePoints {
 
 template <class File>
 __global__ void access_points(const PointArguments points) {
+  SPIDER_ENTRY;
   const std::int64_t index = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (index < points.cell_count) access_point<DevicePoints>(points, index);
 }

@@ -1,6 +1,6 @@
-/// 2D stencils of 16-bit fields with more products, or with pairs of rows: all input rows of a tile are
-/// requested at once. They wait in shared memory, where the warps of a block share them, or, of low tiles, in
-/// registers, where a warp has a tile of its own.
+/// 2D stencils of 16-bit fields, and of u8 ones, with more products, or with pairs of rows: all input rows of
+/// a tile are requested at once. They wait in shared memory, where the warps of a block share them, or, of
+/// low tiles, in registers, where a warp has a tile of its own.
 ///
 /// A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. Fragments of
 /// an input row are windows at the shifts, and the pair: of the outputs' own columns the inputs in two rows,
@@ -8,12 +8,12 @@
 ///
 /// A `Stencil` has, beside what spider/sums/operands.h and spider/loads/tile_window.h want, as static
 /// members:
-/// - Storage: of spider/values/storage.h, for cells of 16 bits;
+/// - Storage: of spider/values/storage.h, for cells of 16 bits or 8;
 /// - pairs_rows: does a product have outputs in two rows?
 /// - rows_in_flight: output rows, or pairs of them, whose sums are under way at once;
 /// - first_column, warp_window_vectors: of a warp's inputs, the first column and the vectors of 16 bytes;
 /// - stage_bytes: of a warp, where outputs of pairs of rows wait that are not aligned;
-/// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from the first;
+/// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from first_column;
 /// - pair_distance: 0 where there is no pair;
 /// - product_count, product(i): RowProducts; rows may be pairs of rows;
 /// - result_scale: of sums.
@@ -41,6 +41,7 @@ struct Block2d;
 template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_block2d(const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Block2d<Stencil, Form>;
   const JoinRimsAtExit<Stencil> ends_behind_rims;
   // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
@@ -83,6 +84,7 @@ struct Block2d {
   using Vector = device::Vector;
   using Storage = typename Stencil::Storage;
   using Element = typename Storage::Element;
+  using OutElement = typename Storage::OutElement;
   using Fragment = typename Storage::Fragment;
   using Outputs = typename Storage::Outputs;
   using Tile = StencilTile<Stencil>;
@@ -90,6 +92,7 @@ struct Block2d {
   static constexpr int element_bytes = Storage::element_bytes;
   static constexpr int vector_elements = Storage::vector_elements;
   static constexpr int vector_bytes = 16;
+  static constexpr int group = 8;  ///< inputs that are a lane's in a fragment
   static constexpr int row_low = Stencil::row_low;
   static constexpr int first_column = Stencil::first_column;
   static constexpr bool pairs_rows = Stencil::pairs_rows;
@@ -119,7 +122,8 @@ struct Block2d {
   // Outputs of pairs of rows that are not aligned: a warp's of two steps, in rows half of the banks apart.
   static constexpr int stage_bytes = Stencil::stage_bytes;
   static constexpr int stage_row_bytes = stage_bytes / (2 * product_rows);
-  static_assert(!pairs_rows || stage_row_bytes == warp_outputs * element_bytes + line_bytes / 2,
+  static constexpr bool has_stage = pairs_rows && stage_bytes > 0;
+  static_assert(!has_stage || stage_row_bytes == warp_outputs * element_bytes + line_bytes / 2,
                 "rows lie half of the banks apart");
   static constexpr int shared_bytes =
       Form::tiles * window_bytes + (Form::allows_unaligned ? Form::warps_per_block * stage_bytes : 0);
@@ -226,27 +230,26 @@ struct Block2d {
   /// Of windows: a column of a product has four groups of eight inputs from group 2 (lane / 4) on, of which
   /// group (lane % 4) / 2 + 2 (lane % 2) is the lane's.
   SPIDER_DEVICE static LaneInputs window_inputs() {
-    return {0, vector_elements * pair_swap_group(device::lane_index())};
+    return {0, group * pair_swap_group(device::lane_index())};
   }
 
   /// Of a pair of diagonals lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the others
   /// those of the row itself.
   SPIDER_DEVICE static LaneInputs diagonal_inputs() {
     const int lane = device::lane_index();
-    return {lane % 4 < 2 ? -Stencil::pair_distance : 0,
-            vector_elements * (2 * (lane / 4) + lane % 2) - first_column};
+    return {lane % 4 < 2 ? -Stencil::pair_distance : 0, group * (2 * (lane / 4) + lane % 2) - first_column};
   }
 
   /// Of pairs of rows lanes 4 n + 2 and 4 n + 3 have theirs in the second row, and groups begin in the middle
   /// of a vector. Lanes of both rows have the halves in such an order that they never meet in a bank.
   SPIDER_DEVICE static LaneInputs row_pair_inputs(int half) {
-    constexpr int half_elements = vector_elements / 2;
+    constexpr int half_group = group / 2;
     const int lane = device::lane_index();
     const int row = lane % 4 / 2;
-    return {row, vector_elements * (lane / 4 + lane % 2) + half_elements * (row == half ? 1 : 2)};
+    return {row, group * (lane / 4 + lane % 2) + half_group * (row == half ? 1 : 2)};
   }
 
-  /// A lane's inputs in shared memory, which it may load a vector or half a vector at a time.
+  /// A lane's inputs in shared memory, which it may load in vectors, pairs of words or words.
   struct WindowInputs {
     Shared place;
 
@@ -255,8 +258,11 @@ struct Block2d {
     SPIDER_DEVICE Vector load_vector(int row, int column) const {
       return device::load_shared(place + row * window_row_bytes + column * element_bytes);
     }
-    SPIDER_DEVICE device::Pair load_half(int row, int column) const {
+    SPIDER_DEVICE device::Pair load_pair(int row, int column) const {
       return device::load_shared_pair(place + row * window_row_bytes + column * element_bytes);
+    }
+    SPIDER_DEVICE std::uint32_t load_word(int row, int column) const {
+      return device::load_shared_word(place + row * window_row_bytes + column * element_bytes);
     }
   };
 
@@ -272,8 +278,11 @@ struct Block2d {
     SPIDER_DEVICE Vector load_vector(int row, int column) const {
       return device::load_field_vector(place + (row * stride + column));
     }
-    SPIDER_DEVICE device::Pair load_half(int row, int column) const {
+    SPIDER_DEVICE device::Pair load_pair(int row, int column) const {
       return device::load_field_pair(place + (row * stride + column));
+    }
+    SPIDER_DEVICE std::uint32_t load_word(int row, int column) const {
+      return device::load_field_word(place + (row * stride + column));
     }
   };
 
@@ -292,8 +301,9 @@ struct Block2d {
   /// Loads the fragments of a step that are used.
   template <class Source>
   SPIDER_DEVICE static Fragments load_fragments(const FragmentPlaces<Source>& places, int step) {
-    static_assert(!pairs_rows || first_column == -vector_elements,
-                  "groups begin in the middle of the first vector");
+    // Those of pairs of rows begin in the middle of a group, the one before the outputs.
+    constexpr int pair_column = -group - first_column;
+    static_assert(!pairs_rows || pair_column >= 0, "the window has that group");
     Fragments fragments;
     const int row = step * product_rows;
     SPIDER_UNROLL
@@ -303,12 +313,13 @@ struct Block2d {
       for (int k = 0; k < products_abreast; ++k) {
         Vector& inputs = fragments.of[i][k].inputs;
         if constexpr (pairs_rows) {
-          const device::Pair low = places.first.load_half(row, k * product_columns);
-          const device::Pair high = places.second.load_half(row, k * product_columns);
+          const int column = pair_column + k * product_columns;
+          const device::Pair low = Storage::load_half_inputs(places.first, row, column);
+          const device::Pair high = Storage::load_half_inputs(places.second, row, column);
           inputs = {{low.word[0], low.word[1], high.word[0], high.word[1]}};
         } else {
-          inputs = i < shift_count ? places.first.load_vector(row, Stencil::shift_group(i) * vector_elements)
-                                   : places.second.load_vector(row, 0);
+          inputs = i < shift_count ? Storage::load_inputs(places.first, row, Stencil::shift_group(i) * group)
+                                   : Storage::load_inputs(places.second, row, 0);
         }
       }
     }
@@ -381,11 +392,24 @@ struct Block2d {
            (step % 2 * product_rows + row) * stage_row_bytes;
   }
 
-  /// Stores the outputs of a lane, which may begin with any element, cell by cell; of pairs of rows into the
-  /// stage.
-  SPIDER_DEVICE static void store_or_stage(const LaneOutputs& own, int step, int column, Element* to,
-                                           const Outputs& outputs) {
+  /// Of the outputs of a product who has the same row.
+  SPIDER_DEVICE static RowOfLanes lanes_of_row() {
+    const int lane = device::lane_index();
     if constexpr (pairs_rows) {
+      const bool is_second = lane % 2 != 0;
+      return {(lane + (is_second ? 3 : 1)) % 32, lane / 4 == 0 && !is_second, lane / 4 == 7 && is_second};
+    } else {
+      return {(lane + 1) % 32, lane == 0, lane == 31};
+    }
+  }
+
+  /// Stores the outputs of a lane, which may begin with any element, cell by cell; bytes in words, and pairs
+  /// of rows of 16 bits into the stage.
+  SPIDER_DEVICE static void store_or_stage(const LaneOutputs& own, int step, int column, OutElement* to,
+                                           const Outputs& outputs) {
+    if constexpr (sizeof(OutElement) == 1) {
+      store_bytes(to + column, outputs.word[0], lanes_of_row());
+    } else if constexpr (has_stage) {
       const Shared place = stage_row(step, own.row) + (column + own.column) * element_bytes;
       device::store_shared(place, device::Pair{{outputs.word[0], outputs.word[1]}});
     } else {
@@ -397,8 +421,8 @@ struct Block2d {
   /// Stores the rows of a step that are in the stage, so that a warp stores neighbouring words of one row at
   /// a time. Cells of two rows at a time take more than twice as long (tests/benchmarks/README.md); of one
   /// row, less than this.
-  SPIDER_DEVICE static void store_stage(int step, Element* to, std::int64_t stride) {
-    if constexpr (pairs_rows) {
+  SPIDER_DEVICE static void store_stage(int step, OutElement* to, std::int64_t stride) {
+    if constexpr (has_stage) {
       device::sync_warp();
       SPIDER_UNROLL
       for (int row = 0; row < product_rows; ++row) {
@@ -413,12 +437,12 @@ struct Block2d {
   SPIDER_DEVICE static void compute_outputs(const Tile& tile, const Tables& tables, const Load& load) {
     constexpr int steps = input_rows / product_rows;
     // Of a row from the stage all lanes have the first output.
-    constexpr bool is_staged = stores == Stores::anywhere && pairs_rows;
+    constexpr bool is_staged = stores == Stores::anywhere && has_stage;
     const LaneOutputs own = lane_outputs();
     const std::int32_t x = tile.column + tile_warp() * warp_outputs + (is_staged ? 0 : own.column);
     const std::int32_t y = tile.row + (is_staged ? 0 : own.row);
     const std::int64_t stride = tile.output_stride;
-    Element* to = tile.output + (y * stride + x);
+    OutElement* to = tile.output + (y * stride + x);
     Clip clip[products_abreast];
     SPIDER_UNROLL
     for (int k = 0; k < products_abreast; ++k) clip[k] = find_clip(tile, y, x + k * product_columns);
@@ -547,9 +571,12 @@ struct Block2d {
 template <class Stencil, class Form>
 constexpr SweepForm block2d_form(int min_blocks_per_sm) {
   using Kernel = Block2d<Stencil, Form>;
-  SweepForm form = tiles_form(sweep_block2d<Stencil, Form>, Form::warps_per_block, Kernel::shared_bytes, 8,
-                              Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs,
-                              Kernel::product_rows, min_blocks_per_sm);
+  constexpr int stored_at_once = 4 * static_cast<int>(sizeof(typename Kernel::OutElement));
+  SweepForm form =
+      tiles_form(sweep_block2d<Stencil, Form>, Form::warps_per_block, Kernel::shared_bytes, stored_at_once,
+                 Form::tiles_down * Form::tile_rows, Form::tiles_across * Kernel::tile_outputs,
+                 Kernel::product_rows, min_blocks_per_sm);
+  form.tiling.anchor = Kernel::line_bytes / Kernel::element_bytes;
   form.needs_aligned_rows = !Form::allows_unaligned;
   return form;
 }

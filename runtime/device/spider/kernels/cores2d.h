@@ -34,6 +34,7 @@ struct Cores2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_cores2d(const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Cores2d<Stencil>;
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;

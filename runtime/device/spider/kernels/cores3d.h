@@ -52,6 +52,7 @@ struct KeepsPoints<KeepingPoints<Stencil>> : std::true_type {};
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_across* Stencil::warps_down * 32, Stencil::blocks_per_multiprocessor)
 sweep_cores3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Cores3d<Stencil>;
   const typename Kernel::Block block = Kernel::Planes::make_block(field);
   const Path path = Kernel::Planes::path_of(field, block);

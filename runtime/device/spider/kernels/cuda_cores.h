@@ -48,6 +48,7 @@ struct CudaCores;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_cuda_cores(const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = CudaCores<Stencil>;
   const typename Kernel::Place place = Kernel::find_place(field);
   if (place.steps <= 0) return;

@@ -72,6 +72,7 @@ struct Levels3d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_down * 32, Stencil::blocks_per_multiprocessor)
 sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Levels3d<Stencil>;
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;

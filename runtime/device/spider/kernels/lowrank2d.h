@@ -72,6 +72,7 @@ struct Lowrank2d;
 template <class Stencil, RowAlignment row_starts>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_lowrank2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   const JoinRimsAtExit<Stencil> ends_behind_rims;
   walk_pieces<Lowrank2d<Stencil, row_starts>>(field);
 }

@@ -43,6 +43,7 @@ struct Passes2d;
 template <class Stencil, RowAlignment row_starts>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_passes2d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   walk_pieces<Passes2d<Stencil, row_starts>>(field);
 }
 

@@ -38,6 +38,7 @@ struct Rims2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps * 32, Stencil::blocks_per_multiprocessor)
 sweep_rims2d(const BoxesArguments field) {
+  SPIDER_ENTRY;
   device::wait_on_dependency();
   device::launch_dependents();  // the sweep beside them (spider/field/beside_rims.h), which touches fields at
                                 // once

@@ -39,6 +39,7 @@ struct Star2d;
 template <class Stencil, class Form>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_star2d(const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Star2d<Stencil, Form>;
   using Window = typename Kernel::Window;
   const JoinRimsAtExit<Stencil> ends_behind_rims;

@@ -39,6 +39,7 @@ struct Stepping1d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps * 32, 1)
 sweep_stepping1d(const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Stepping1d<Stencil>;
   typename Kernel::Strip strip;
   if (!Kernel::find_strip(field, strip)) return;

@@ -73,6 +73,7 @@ struct Stepping2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps * 32, Stencil::blocks_per_multiprocessor)
 sweep_stepping2d(const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Stepping2d<Stencil>;
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, field.box, field.grid.overlapping, device::block_index(), walk)) return;

@@ -66,6 +66,7 @@ struct Stepping3d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_down* Stencil::steps * 32, Stencil::blocks_per_multiprocessor)
 sweep_stepping3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Stepping3d<Stencil>;
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;

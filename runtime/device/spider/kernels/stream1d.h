@@ -39,6 +39,7 @@ struct Stream1d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_stream1d(const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Stream1d<Stencil>;
   typename Kernel::Strip strip;
   if (!Kernel::find_strip(field, strip)) return;

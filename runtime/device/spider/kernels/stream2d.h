@@ -40,6 +40,7 @@ struct Stream2d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_stream2d(const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Stream2d<Stencil>;
   using Path = typename Kernel::Path;
   const JoinRimsAtExit<Stencil> ends_behind_rims;

@@ -42,6 +42,7 @@ struct Stream3d;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_stream3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Stream3d<Stencil>;
   if constexpr (!Stencil::operands_in_registers) place_operands<Stencil>(Kernel::Planes::bytes);
   typename Kernel::Operands operands(Kernel::Planes::bytes);

@@ -185,6 +185,7 @@ struct SystemKernel {
 template <class Sweep>
 SPIDER_GLOBAL(SystemKernel<Sweep>::warps * 32, Sweep::blocks_per_multiprocessor)
 sweep_system(SPIDER_GRID_CONSTANT const SystemArguments sweep) {
+  SPIDER_ENTRY;
   SystemKernel<Sweep>::run(sweep);
 }
 

@@ -33,6 +33,7 @@ struct Tile2d;
 template <class Stencil, class Form>
 SPIDER_GLOBAL(Form::warps_per_block * 32, Form::blocks_per_multiprocessor)
 sweep_tile2d(const ArgumentsOf<Stencil> field) {
+  SPIDER_ENTRY;
   using Kernel = Tile2d<Stencil, Form>;
   const JoinRimsAtExit<Stencil> ends_behind_rims;
   if constexpr (!Form::is_low) device::launch_dependents();

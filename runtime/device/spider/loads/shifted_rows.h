@@ -1,4 +1,4 @@
-/// Rows of 16-bit cells that do not begin with a vector of 16 bytes of memory.
+/// Rows of cells of 16 bits or 8 that do not begin with a vector of 16 bytes of memory.
 #pragma once
 
 #include <spider/machine/instructions.h>
@@ -20,16 +20,17 @@ SPIDER_DEVICE int lead_of(const Leads& leads, int row) {
 }
 
 /// Of rows that are `stride` cells apart, from the one that begins with `cell` on.
-SPIDER_DEVICE Leads find_leads(const std::uint16_t* cell, std::int64_t stride) {
-  constexpr int cell_bytes = 2;
+template <class Element>
+SPIDER_DEVICE Leads find_leads(const Element* cell, std::int64_t stride) {
+  constexpr int cell_bytes = static_cast<int>(sizeof(Element));
   return {static_cast<int>(reinterpret_cast<std::uintptr_t>(cell) % 16),
           static_cast<int>(stride % (16 / cell_bytes)) * cell_bytes};
 }
 
-/// Moves `words` words of shared memory, which begin `lead` bytes behind `row`, an even number below 16, to
+/// Moves `words` words of shared memory, which begin `lead` bytes behind `row`, whole cells and below 16, to
 /// `row`, a multiple of 4. Behind them a word is read, too. All lanes of a warp take part, with a warp
 /// barrier between reading and writing.
-template <int words>
+template <int words, int cell_bytes>
 SPIDER_DEVICE void shift_row(device::Shared row, int lead) {
   if (lead == 0) return;
   constexpr int word_bytes = 4;
@@ -44,7 +45,8 @@ SPIDER_DEVICE void shift_row(device::Shared row, int lead) {
         first + static_cast<device::Shared>((word < words ? word : words - 1) * word_bytes);
     shifted[i] = device::load_shared_word(low);
     if (between_words) {
-      shifted[i] = device::funnel_shift_right(shifted[i], device::load_shared_word(low + word_bytes), 16);
+      shifted[i] = device::funnel_shift_right(shifted[i], device::load_shared_word(low + word_bytes),
+                                              cell_bytes == 2 ? 16 : lead % word_bytes * 8);
     }
   }
   device::sync_warp();
@@ -104,6 +106,29 @@ SPIDER_DEVICE void store_lanes(bool is_row, const Span& wanted, std::uint16_t* t
   const bool is_handed_on = lane > 0 && wanted.holds(-1);
   device::store_field_if(is_row && split != 0 && wanted.holds(0) && !is_handed_on, to,
                          static_cast<std::uint16_t>(own[0]));
+}
+
+/// A lane and those that have its neighbours in a row, each four cells.
+struct RowOfLanes {
+  int next;  ///< the lane that has the next four
+  bool is_first, is_last;
+};
+
+/// Stores a row of bytes, of which each lane has four that follow those of the lane before, from `to` on,
+/// which may be any byte: as words of memory, which begin with a lane's `split`-th byte and end with the next
+/// lane's, and byte by byte before the first and behind the last. All lanes of a warp take part.
+SPIDER_DEVICE void store_bytes(std::uint8_t* to, std::uint32_t own, const RowOfLanes& lanes) {
+  constexpr int word_bytes = 4;
+  const int split =
+      static_cast<int>((word_bytes - reinterpret_cast<std::uintptr_t>(to) % word_bytes) % word_bytes);
+  const std::uint32_t next = device::shuffle(own, lanes.next);
+  const bool whole = split == 0 || !lanes.is_last;
+  device::store_field_word_if(whole, to + split, device::funnel_shift_right(own, next, 8 * split));
+  SPIDER_UNROLL
+  for (int i = 0; i < word_bytes; ++i) {
+    const bool single = split != 0 && ((lanes.is_first && i < split) || (lanes.is_last && i >= split));
+    device::store_field_if(single, to + i, static_cast<std::uint8_t>(own >> (8 * i)));
+  }
 }
 
 /// Stores four neighbouring cells, two in each word, from `to` on: as words where it is the first cell of

@@ -1,6 +1,6 @@
-/// Tiles of a 2D field, and the inputs of one of 16-bit cells in shared memory, or on their way to it: a
-/// window of some rows, all as wide. Boundary, boxes and rows that are not aligned are dealt with here: in
-/// the window a kernel finds every cell that its taps reach, and zeros for cells that none reaches.
+/// Tiles of a 2D field, and the inputs of one of cells of 16 bits or 8 in shared memory, or on their way to
+/// it: a window of some rows, all as wide. Boundary, boxes and rows that are not aligned are dealt with here:
+/// in the window a kernel finds every cell that its taps reach, and zeros for cells that none reaches.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -18,14 +18,16 @@ inline namespace device_4 {
 
 /// A tile of a sweep: what is computed, and of which field. `Storage` is of spider/values/storage.h.
 template <class Storage>
-struct FieldTile : Field2d<typename Storage::Element> {
+struct FieldTile : Field2d<typename Storage::Element, typename Storage::OutElement> {
+  using Field = Field2d<typename Storage::Element, typename Storage::OutElement>;
+
   std::int32_t row, column;  ///< y and x of the tile's first output
 
   FieldTile() = default;
   /// The one at the upper left: its row is the last multiple of `row_anchor` that is not below the sweep's
   /// first row, its column the grid's first.
   SPIDER_DEVICE FieldTile(const SweepArguments& field, int row_anchor)
-      : Field2d<typename Storage::Element>(field, device::image_index()),
+      : Field(field, device::image_index()),
         row(this->wanted.row_begin / row_anchor * row_anchor),
         column(field.grid.volume.first_column) {}
 };
@@ -90,11 +92,11 @@ SPIDER_DEVICE BlockPlace find_block_from_lowest(const VolumeGrid& grid) {
 /// columns from Shape::first_column of the tile; x and y are those of the field. The warps of a tile come to
 /// every function that waits (sync) together. `Shape` has, beside what spider/field/field2d.h wants, as
 /// static members:
-/// - Storage: of spider/values/storage.h, for cells of 16 bits;
+/// - Storage: of spider/values/storage.h, for cells of 16 bits or 8;
 /// - tile_rows: output rows;
 /// - warps, warp(): how many share the tile, all of the block or one, and which of them this is;
 /// - row_low, row_high: lowest and highest dy;
-/// - first_column: a multiple of 8;
+/// - first_column: a multiple of the cells of 16 bytes;
 /// - window_vectors: vectors of 16 bytes in a row;
 /// - row_place(row): where a row begins in shared memory, a multiple of 16. Rows that are not aligned and are
 ///   copied in bulk take a vector more;
@@ -113,7 +115,7 @@ struct TileWindow {
   static constexpr int element_bytes = Storage::element_bytes;
   static constexpr int vector_elements = Storage::vector_elements;
   static constexpr int vector_bytes = 16;
-  static_assert(element_bytes == 2, "words are of two cells");
+  static_assert(element_bytes <= 2, "words are of several cells");
   static_assert(Shape::first_column % vector_elements == 0, "windows begin with a vector of memory");
 
   static constexpr int rows = Shape::tile_rows + Shape::row_high - Shape::row_low;
@@ -225,7 +227,7 @@ struct TileWindow {
   SPIDER_DEVICE static void shift_rows(const Leads& leads) {
     SPIDER_NO_UNROLL
     for (int row = Shape::warp(); row < rows; row += Shape::warps) {
-      shift_row<vectors * vector_bytes / 4>(Shape::row_place(row), lead_of(leads, row));
+      shift_row<vectors * vector_bytes / 4, element_bytes>(Shape::row_place(row), lead_of(leads, row));
     }
   }
 

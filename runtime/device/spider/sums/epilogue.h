@@ -217,12 +217,16 @@ SPIDER_DEVICE unsigned outputs_within(const Span& columns, std::int32_t x) {
 
 /// Stores all of them; `to` is aligned for that.
 template <class Storage>
-SPIDER_DEVICE void store_outputs(typename Storage::Element* to, const typename Storage::Outputs& outputs) {
-  constexpr int together = Storage::outputs_per_store;
-  SPIDER_UNROLL
-  for (int i = 0; i < 4 / together; ++i) {
-    device::store_field(to + Storage::output_offset(i * together), outputs.word[2 * i],
-                        outputs.word[2 * i + 1]);
+SPIDER_DEVICE void store_outputs(typename Storage::OutElement* to, const typename Storage::Outputs& outputs) {
+  if constexpr (Storage::element_bytes == 1) {
+    Storage::store(to, outputs);
+  } else {
+    constexpr int together = Storage::outputs_per_store;
+    SPIDER_UNROLL
+    for (int i = 0; i < 4 / together; ++i) {
+      device::store_field(to + Storage::output_offset(i * together), outputs.word[2 * i],
+                          outputs.word[2 * i + 1]);
+    }
   }
 }
 
@@ -240,7 +244,7 @@ SPIDER_DEVICE void store_outputs_if(bool wanted, typename Storage::Element* to,
 
 /// Stores those that `bits` names, one by one.
 template <class Storage>
-SPIDER_DEVICE void store_single_outputs(typename Storage::Element* to,
+SPIDER_DEVICE void store_single_outputs(typename Storage::OutElement* to,
                                         const typename Storage::Outputs& outputs, unsigned bits) {
   SPIDER_UNROLL
   for (int i = 0; i < 4; ++i) {
@@ -286,11 +290,11 @@ SPIDER_DEVICE void store_clipped(typename Storage::Element* to, const typename S
   }
 }
 
-/// The same of 16-bit cells by branches, behind which lanes converge: predicates of all rows of a tile
-/// would take registers that there are not.
+/// The same of cells of 16 bits or 8 by branches, behind which lanes converge: predicates of all rows of a
+/// tile would take registers that there are not.
 template <class Storage>
-SPIDER_DEVICE void store_by_branches(typename Storage::Element* to, const typename Storage::Outputs& outputs,
-                                     unsigned bits, bool aligned) {
+SPIDER_DEVICE void store_by_branches(typename Storage::OutElement* to,
+                                     const typename Storage::Outputs& outputs, unsigned bits, bool aligned) {
   if (bits == 15 && aligned) {
     store_outputs<Storage>(to, outputs);
   } else {

@@ -49,6 +49,7 @@ template <class Format>
 struct HalfStorage {
   using Cells = typename Format::Cells;
   using Element = std::uint16_t;  ///< the bits of a cell
+  using OutElement = Element;     ///< and of a result
   static constexpr int element_bytes = 2;
   static constexpr int vector_elements = 8;   ///< in 16 bytes
   static constexpr int fragment_vectors = 1;  ///< of eight neighbouring inputs
@@ -75,6 +76,15 @@ struct HalfStorage {
   /// Loads eight neighbouring inputs; every lane of the warp takes part.
   SPIDER_DEVICE static Fragment load_fragment(device::Shared from, float /*product_unit*/) {
     return {device::load_shared(from)};
+  }
+  /// The same from where `source` has them: eight neighbours, or four, which are half of a fragment.
+  template <class Source>
+  SPIDER_DEVICE static device::Vector load_inputs(const Source& source, int row, int column) {
+    return source.load_vector(row, column);
+  }
+  template <class Source>
+  SPIDER_DEVICE static device::Pair load_half_inputs(const Source& source, int row, int column) {
+    return source.load_pair(row, column);
   }
   /// Whether the fragment left inputs out, and the next one of the same inputs, of those: never here.
   SPIDER_DEVICE static constexpr bool has_rest(const Fragment& /*fragment*/) { return false; }
@@ -134,6 +144,82 @@ struct HalfStorage {
 using F16Storage = HalfStorage<F16Format>;
 using Bf16Storage = HalfStorage<Bf16Format>;
 
+/// u8 fields, which f16 operands hold exactly: cells become f16 on their way into registers, results cells of
+/// `OutCells`, of spider/values/cells.h, 4 bytes at most.
+template <class OutCells>
+struct ByteStorage : F16Storage {
+  using Cells = U8Cells;
+  using Element = Cells::Element;
+  using OutElement = typename OutCells::Element;
+  static constexpr int element_bytes = 1;
+  static constexpr int vector_elements = 16;
+  static constexpr int out_bytes = OutCells::element_bytes;
+  static_assert(out_bytes <= 4, "a lane stores 16 bytes at most");
+
+  struct Outputs {
+    std::uint32_t word[out_bytes];
+  };
+
+  SPIDER_DEVICE static std::uint32_t repeat(Element value) { return Cells::repeat(value); }
+
+  template <class Source>
+  SPIDER_DEVICE static device::Vector load_inputs(const Source& source, int row, int column) {
+    const device::Pair cells = source.load_pair(row, column);
+    return {{device::f16_of_low_bytes(cells.word[0]), device::f16_of_high_bytes(cells.word[0]),
+             device::f16_of_low_bytes(cells.word[1]), device::f16_of_high_bytes(cells.word[1])}};
+  }
+  template <class Source>
+  SPIDER_DEVICE static device::Pair load_half_inputs(const Source& source, int row, int column) {
+    const std::uint32_t cells = source.load_word(row, column);
+    return {{device::f16_of_low_bytes(cells), device::f16_of_high_bytes(cells)}};
+  }
+
+  SPIDER_DEVICE static Outputs pack(const device::Accumulator& results) {
+    Outputs outputs;
+    if constexpr (out_bytes == 4) {
+      float numbers[4];
+      order(results, numbers);
+      SPIDER_UNROLL
+      for (int i = 0; i < 4; ++i) outputs.word[i] = OutCells::cell(numbers[i]);
+    } else {
+      const std::uint32_t low = device::transpose_8x8(pack_halves(results.value[0], results.value[1]));
+      const std::uint32_t high = device::transpose_8x8(pack_halves(results.value[2], results.value[3]));
+      if constexpr (out_bytes == 1) {
+        outputs.word[0] = device::join_even_bytes(low, high);
+      } else {
+        outputs.word[0] = low;
+        outputs.word[1] = high;
+      }
+    }
+    return outputs;
+  }
+
+  SPIDER_DEVICE static OutElement output(const Outputs& outputs, int i) {
+    constexpr int per_word = 4 / out_bytes;
+    return static_cast<OutElement>(outputs.word[i / per_word] >> (8 * out_bytes * (i % per_word)));
+  }
+
+  /// Stores a lane's four outputs, which are neighbours; `to` is a multiple of their bytes.
+  SPIDER_DEVICE static void store(OutElement* to, const Outputs& outputs) {
+    if constexpr (out_bytes == 1) device::store_field_word(to, outputs.word[0]);
+    if constexpr (out_bytes == 2) device::store_field_pair(to, {{outputs.word[0], outputs.word[1]}});
+    if constexpr (out_bytes == 4) {
+      device::store_field_vector(to, {{outputs.word[0], outputs.word[1], outputs.word[2], outputs.word[3]}});
+    }
+  }
+
+ private:
+  /// Two results as cells in the halves of a word.
+  SPIDER_DEVICE static std::uint32_t pack_halves(float low, float high) {
+    if constexpr (out_bytes == 1) {
+      return device::join_low_halves(whole_number(low, 0, 255), whole_number(high, 0, 255));
+    } else {
+      const float numbers[2] = {low, high};
+      return OutCells::word(numbers);
+    }
+  }
+};
+
 /// f32 fields, multiplied as f16 terms (generator/accuracy.md).
 ///
 /// `scaled`: a tile's inputs of a row are first multiplied by the power of two that brings the largest of
@@ -148,6 +234,7 @@ struct F32Storage {
 
   using Cells = F32Cells;
   using Element = std::uint32_t;
+  using OutElement = Element;
   static constexpr int element_bytes = 4;
   static constexpr int vector_elements = 4;
   static constexpr int fragment_vectors = 2;

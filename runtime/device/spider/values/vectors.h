@@ -42,7 +42,7 @@ SPIDER_DEVICE bool is_misaligned(const Element* cell) {
   return sizeof(Element) < word_bytes && reinterpret_cast<std::uintptr_t>(cell) % word_bytes != 0;
 }
 
-/// The 16 bytes from byte `begin` of two vectors that follow each other; an even number below 16.
+/// The 16 bytes from byte `begin` of two vectors that follow each other, a number below 16.
 SPIDER_DEVICE device::Vector take_vector(const device::Vector& first, const device::Vector& second,
                                          int begin) {
   std::uint32_t words[8];

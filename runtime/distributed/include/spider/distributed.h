@@ -2,8 +2,9 @@
  * Fields on the ranks of an MPI communicator: each holds a part of a whole field, with a halo that exchanges
  * fill. C. Every function with a grid is collective: all ranks of its communicator call it, with arguments
  * that mean the same, and all get the same status; spider_last_error says which rank it came from. MPI starts
- * and ends with the caller, and must allow the calls of the threads that make them. Between GPUs bytes are
- * moved by NCCL, between fields in host memory by MPI. */
+ * and ends with the caller, and must allow the calls of the threads that make them. Between GPUs of a host
+ * that reach each other's memory halos are copied into it, between others NCCL moves them, between fields in
+ * host memory MPI. */
 #ifndef SPIDER_DISTRIBUTED_H
 #define SPIDER_DISTRIBUTED_H
 
@@ -41,12 +42,13 @@ typedef struct spider_grid_layout {
 
 /** Cuts `whole` over the ranks of `communicator`, which is duplicated. Of a system `whole` is that of fields
  * with all axes. A Cartesian communicator is used as it
- * is: its dimensions are z, y, x, or the first of them; otherwise MPI_Dims_create divides the ranks.
+ * is: its dimensions are z, y, x, or the first of them; otherwise the ranks are divided so that a step takes
+ * the least time by estimate.
  * `periodic` says for z, y, x what the caller expects of the kernel's rules; NULL expects nothing. Ranks that
  * differ in kernel or extents, a Cartesian communicator or `periodic` that contradict the kernel's rules, and
  * parts narrower than the halo are refused, and cuts of an axis along which some fields of a system are
- * periodic and others not; MPI_Dims_create gives such an axis one rank. With the CUDA back end the current
- * device is this rank's, each rank has one of its own, and the kernel is loaded. */
+ * periodic and others not; without a Cartesian communicator such an axis has one rank. With the CUDA back end
+ * the current device is this rank's, each rank has one of its own, and the kernel is loaded. */
 SPIDER_PUBLIC spider_status spider_grid_create(MPI_Comm communicator, const spider_kernel* kernel,
                                                const int64_t whole[3], const int32_t periodic[3],
                                                spider_grid** grid);
@@ -54,7 +56,8 @@ SPIDER_PUBLIC spider_status spider_grid_create(MPI_Comm communicator, const spid
 SPIDER_PUBLIC spider_status spider_grid_create_f(MPI_Fint communicator, const spider_kernel* kernel,
                                                  const int64_t whole[3], const int32_t periodic[3],
                                                  spider_grid** grid);
-/** Before MPI_Finalize, and after the work on streams is done; NULL is ignored. */
+/** Before MPI_Finalize, and after the work on streams is done; NULL is ignored. GPUs that opened memory to
+ * each other wait for the other ranks to free theirs, 2 seconds at most. */
 SPIDER_PUBLIC spider_status spider_grid_free(spider_grid* grid);
 
 /** The grid of one field of a system of equations, by its place in spider_kernel_info.field_names: it tells
@@ -66,6 +69,11 @@ SPIDER_PUBLIC spider_grid* spider_grid_of_field(const spider_grid* grid, int32_t
 /** Valid as long as the grid; NULL where that is. Of a system the halo is the most that one of its fields
  * keeps. Not collective. */
 SPIDER_PUBLIC const spider_grid_layout* spider_grid_info(const spider_grid* grid);
+
+/** How halos come to this rank and leave it, in words: "copies into the memory of 2 neighbours", "NCCL with 1
+ * neighbour", both, or "MPI"; empty where GPUs have no neighbours. Valid as long as the grid; NULL where that
+ * is. Not collective. */
+SPIDER_PUBLIC const char* spider_grid_transport(const spider_grid* grid);
 
 /** Fills the halo of `field`, corners included, from the other ranks, in the order of `stream`. Cells beyond
  * `halo` faces of the whole are the caller's: they are read, sent to neighbours and not written. */

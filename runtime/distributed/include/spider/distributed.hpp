@@ -58,6 +58,8 @@ class Grid {
   [[nodiscard]] Extents origin() const { return to_extents(layout().part.origin); }
   /// Of the whole.
   [[nodiscard]] Extents whole() const { return to_extents(layout().part.whole); }
+  /// How halos come to this rank and leave it, in words.
+  [[nodiscard]] std::string transport() const { return spider_grid_transport(grid_.get()); }
   /// What this rank's fields keep around their interior.
   [[nodiscard]] Halo halo() const { return {to_extents(layout().low), to_extents(layout().high)}; }
 

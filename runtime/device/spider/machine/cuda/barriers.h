@@ -27,13 +27,17 @@ SPIDER_DEVICE void launch_dependents() {
 
 /// cp.async.commit_group: closes this lane's group of copies, which may be empty.
 SPIDER_DEVICE void copy_async_commit() {
+#if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
 }
 
 /// cp.async.wait_group: waits until at most `pending` of this lane's latest groups are unfinished.
 template <int pending>
 SPIDER_DEVICE void copy_async_wait() {
+#if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+#endif
 }
 
 /// Are there bulk copies, which begin with sm_90? Elsewhere the functions of them do nothing.

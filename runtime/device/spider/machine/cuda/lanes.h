@@ -16,6 +16,19 @@
 #define SPIDER_NO_UNROLL _Pragma("unroll 1")
 /// Behind a lambda's parameters: each of its calls has its own code.
 #define SPIDER_INLINED __attribute__((always_inline))
+/// Begins a kernel. Of a file that NVRTC compiles function by function (spider_gen/_nvrtc.py) the one with
+/// this number has its code, and the others leave theirs in the PTX.
+#if defined(SPIDER_ONLY_ENTRY)
+#define SPIDER_ENTRY                                                                            \
+  constexpr std::uint32_t spider_entry = ::spider::device::number_of_name(__PRETTY_FUNCTION__); \
+  if constexpr (spider_entry != SPIDER_ONLY_ENTRY) {                                            \
+    asm volatile("// entry %0" ::"n"(spider_entry));                                            \
+    return;                                                                                     \
+  }                                                                                             \
+  static_cast<void>(0)
+#else
+#define SPIDER_ENTRY static_cast<void>(0)
+#endif
 
 namespace spider {
 inline namespace device_4 {
@@ -23,6 +36,13 @@ namespace device {
 
 /// Which machine this header is of.
 inline constexpr int backend = SPIDER_BACKEND_CUDA;
+
+/// FNV-1a, and never 0.
+constexpr std::uint32_t number_of_name(const char* name) {
+  std::uint32_t number = 2166136261U;
+  for (; *name != 0; ++name) number = (number ^ static_cast<unsigned char>(*name)) * 16777619U;
+  return number | 1U;
+}
 
 /// Four 32-bit registers; 16 bytes in memory, on a multiple of 16.
 struct alignas(16) Vector {
@@ -57,12 +77,25 @@ SPIDER_DEVICE void sync_warp() {
 SPIDER_DEVICE void sync_block() {
   __syncthreads();
 }
-/// redux.sync.max.u32 and .min.u32 (9.7.13.6): the largest or smallest that any lane of the warp brings.
+/// The largest number that any lane of the warp brings: redux.sync.max.u32 (9.7.13.6), exchanges before
+/// sm_80.
 SPIDER_DEVICE std::uint32_t warp_max(std::uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  for (int apart = 16; apart > 0; apart /= 2) {
+    value = max(value, __shfl_xor_sync(0xffffffffU, value, apart));
+  }
+  return value;
+#else
   return __reduce_max_sync(0xffffffffU, value);
+#endif
 }
+/// The smallest: redux.sync.min.u32.
 SPIDER_DEVICE std::uint32_t smallest_in_warp(std::uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  return ~warp_max(~value);
+#else
   return __reduce_min_sync(0xffffffffU, value);
+#endif
 }
 
 /// shfl.sync.idx.b32 (9.7.9.6): what lane `source` % 32 brings.

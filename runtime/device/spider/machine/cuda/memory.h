@@ -137,6 +137,13 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
                : "memory");
 }
 
+SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint8_t v) {
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.u8 [%0], %1; }" ::"r"(
+                   shared_address(to)),
+               "h"(static_cast<std::uint16_t>(v)), "r"(static_cast<int>(wanted))
+               : "memory");
+}
+
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint32_t v) {
   asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b32 [%0], %1; }" ::"r"(
                    shared_address(to)),
@@ -159,6 +166,18 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
       : "memory");
 }
 
+/// Devices before sm_80 copy through registers, and every copy is there when it returns.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) store_shared(to, *static_cast<const Vector*>(from));
+}
+SPIDER_DEVICE void copy_word_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) store_shared(to, *static_cast<const std::uint32_t*>(from));
+}
+SPIDER_DEVICE void copy_pair_async_if(bool wanted, Shared to, const void* from) {
+  if (wanted) store_shared(to, *static_cast<const Pair*>(from));
+}
+#else
 /// cp.async.cg, 16 bytes (9.7.9.25): both addresses are multiples of 16. The data is there for this lane
 /// after its wait, for others after a synchronisation behind that. Lanes that do not want it copy nothing.
 SPIDER_DEVICE void copy_async_if(bool wanted, Shared to, const void* from) {
@@ -186,6 +205,8 @@ SPIDER_DEVICE void copy_pair_async_if(bool wanted, Shared to, const void* from) 
       "l"(from), "r"(static_cast<int>(wanted))
       : "memory");
 }
+
+#endif
 
 /// The three of them of a field that an update reads at the point itself.
 SPIDER_DEVICE void copy_point_vector_async_if(bool wanted, Shared to, const void* from) {
@@ -237,6 +258,13 @@ SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from
                : "+h"(otherwise)
                : "l"(from), "r"(static_cast<int>(wanted)));
   return otherwise;
+}
+SPIDER_DEVICE std::uint8_t load_field_if(bool wanted, const std::uint8_t* from, std::uint8_t otherwise) {
+  std::uint16_t value = otherwise;
+  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.u8 %0, [%1]; }"
+               : "+h"(value)
+               : "l"(from), "r"(static_cast<int>(wanted)));
+  return static_cast<std::uint8_t>(value);
 }
 SPIDER_DEVICE std::uint32_t load_field_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
   asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b32 %0, [%1]; }"

@@ -23,12 +23,21 @@ SPIDER_DEVICE std::uint32_t transpose_8x8(std::uint32_t row_pair) {
   return column_pair;
 }
 
+/// Are there the tensor cores' products that kernels are made of? They begin with sm_80.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr bool has_products = false;
+#else
+inline constexpr bool has_products = true;
+#endif
+
 /// mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 (9.7.14.6): sum += A * B, A
 /// compressed 2:4.
 template <int selector>
 SPIDER_DEVICE void multiply_sparse(Accumulator& sum, const Vector& a, const Vector& b,
                                    std::uint32_t metadata) {
   static_assert(selector == 0 || selector == 1, "m16n8k32 knows two sparsity selectors");
+  static_assert(has_products || selector < 0,
+                "this kernel takes sm_80; spider-gen --engine cuda writes one for sm_75");
   asm("mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, "
       "%7}, "
       "{%8, %9, %10, %11}, {%0, %1, %2, %3}, %12, %13;"

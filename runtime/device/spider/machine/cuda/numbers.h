@@ -135,6 +135,28 @@ SPIDER_DEVICE std::uint32_t join_high_halves(std::uint32_t low, std::uint32_t hi
   return __byte_perm(low, high, 0x7632);
 }
 
+/// The same of the low bytes of both halves of both words.
+SPIDER_DEVICE std::uint32_t join_even_bytes(std::uint32_t low, std::uint32_t high) {
+  return __byte_perm(low, high, 0x6420);
+}
+/// Bytes 0 and 1 of a word as two f16 numbers, or bytes 2 and 3, exactly: prmt.b32 makes the last digits of
+/// 1024 of a byte, sub.f16x2 takes 1024 away. As they lie bytes would be subnormal numbers, whose products
+/// tensor cores may sum with fewer digits.
+template <unsigned bytes>
+SPIDER_DEVICE std::uint32_t f16_of_bytes(std::uint32_t word) {
+  const std::uint32_t digits = __byte_perm(word, 0x64646464U, bytes);
+  const std::uint32_t most = 0x64006400U;
+  const __half2 numbers =
+      __hsub2(*reinterpret_cast<const __half2*>(&digits), *reinterpret_cast<const __half2*>(&most));
+  return *reinterpret_cast<const std::uint32_t*>(&numbers);
+}
+SPIDER_DEVICE std::uint32_t f16_of_low_bytes(std::uint32_t word) {
+  return f16_of_bytes<0x4140>(word);
+}
+SPIDER_DEVICE std::uint32_t f16_of_high_bytes(std::uint32_t word) {
+  return f16_of_bytes<0x4342>(word);
+}
+
 /// cvt.rn.f16x2.f32: `low` in bits 0-15, `high` in bits 16-31.
 SPIDER_DEVICE std::uint32_t pack_f16(float low, float high) {
   const __half2 both = __floats2half2_rn(low, high);

@@ -14,7 +14,7 @@ Outcome missing() {
 
 }  // namespace
 
-TransportOutcome make_nccl_transport(MPI_Comm /*communicator*/, const Exchanges& /*largest*/) {
+TransportOutcome make_gpu_transport(MPI_Comm /*communicator*/, const Exchanges& /*largest*/) {
   return {missing(), nullptr};
 }
 

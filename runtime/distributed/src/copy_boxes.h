@@ -1,0 +1,114 @@
+/// Copies boxes of a field on a GPU to where they lie packed, row after row, and back: narrow ones by a
+/// kernel, others by copy engines. The packed cells may be in another GPU's memory.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "cuda_calls.h"
+
+namespace spider::distributed {
+
+constexpr int most_boxes = 26;
+constexpr int threads_per_block = 256;
+
+/// A box of a field, and its packed cells.
+struct PackedBox {
+  long long offset[3];
+  int extent[3];
+  void* packed;
+};
+
+struct PackedBoxes {
+  PackedBox box[most_boxes];
+};
+
+/// Copies the cells of box blockIdx.y: groups of lanes take pieces of rows. A group has as many lanes as a
+/// row has cells, up to a warp, and each of its lanes takes four cells of a piece.
+template <class Cell, bool packs>
+__global__ void __launch_bounds__(threads_per_block)
+    copy_boxes(Cell* __restrict__ field, long long plane_stride, long long row_stride,
+               const PackedBoxes boxes) {
+  constexpr unsigned cells_of_lane = 4;
+  const PackedBox& box = boxes.box[blockIdx.y];
+  const auto width = static_cast<unsigned>(box.extent[2]);
+  const auto height = static_cast<unsigned>(box.extent[1]);
+  const unsigned log_lanes = width >= 32 ? 5 : 32 - __clz(static_cast<int>(width - 1));
+  const unsigned lanes = 1U << log_lanes;
+  const unsigned pieces = (width + cells_of_lane * lanes - 1) / (cells_of_lane * lanes);
+  const unsigned count = static_cast<unsigned>(box.extent[0]) * height * pieces;
+  const unsigned step = (gridDim.x * threads_per_block) >> log_lanes;
+  for (unsigned i = (blockIdx.x * threads_per_block + threadIdx.x) >> log_lanes; i < count; i += step) {
+    const unsigned row = i / pieces;
+    const unsigned z = row / height;
+    const unsigned y = row - z * height;
+    Cell* const cells =
+        field + (box.offset[0] + z) * plane_stride + (box.offset[1] + y) * row_stride + box.offset[2];
+    Cell* const packed = static_cast<Cell*>(box.packed) + static_cast<long long>(row) * width;
+    const unsigned first = (i - row * pieces) * cells_of_lane * lanes + (threadIdx.x & (lanes - 1));
+#pragma unroll
+    for (unsigned j = 0; j < cells_of_lane; ++j) {
+      const unsigned x = first + j * lanes;
+      if (x >= width) break;
+      if (packs) {
+        packed[x] = cells[x];
+      } else {
+        cells[x] = packed[x];
+      }
+    }
+  }
+}
+
+/// Does nothing of the field lie between a box's first and last cell but the box?
+inline bool lies_together(const spider_field& field, const Box& box) {
+  const std::int64_t row = box.extent[1] == 1 ? box.extent[2] : field.stride[1];
+  const std::int64_t plane = box.extent[0] == 1 ? box.extent[1] * row : field.stride[0];
+  return row == box.extent[2] && plane == box.extent[1] * row;
+}
+
+/// The first cell of a box.
+inline void* start_of(const spider_field& field, const Box& box, std::int64_t element_bytes) {
+  return static_cast<char*>(field.data) +
+         (box.offset[0] * field.stride[0] + box.offset[1] * field.stride[1] + box.offset[2]) * element_bytes;
+}
+
+/// Can copy engines take a box? They are slow at narrow rows, and want whole rows between planes.
+inline bool suits_engines(const spider_field& field, const Box& box, std::int64_t element_bytes) {
+  constexpr std::int64_t least_row = 512;       // bytes
+  constexpr std::int64_t most_pitch = 1 << 30;  // bytes; CUDA's own limit is twice that
+  if (lies_together(field, box)) return true;
+  if (box.extent[2] * element_bytes < least_row) return false;
+  if (box.extent[1] == 1) return field.stride[0] * element_bytes <= most_pitch;
+  return field.stride[1] * element_bytes <= most_pitch &&
+         (box.extent[0] == 1 || field.stride[0] % field.stride[1] == 0);
+}
+
+/// Copies a box that suits copy engines, in the order of the stream.
+inline Outcome copy_by_engine(const spider_field& field, const Box& box, std::int64_t element_bytes,
+                              void* packed, bool packs, cudaStream_t stream) {
+  const char* const what = packs ? "copying halos" : "copying halos into a field";
+  void* const cells = start_of(field, box, element_bytes);
+  const auto width = static_cast<std::size_t>(box.extent[2] * element_bytes);
+  if (lies_together(field, box)) {
+    const std::size_t bytes = width * static_cast<std::size_t>(box.extent[0] * box.extent[1]);
+    return of_cuda(
+        cudaMemcpyAsync(packs ? packed : cells, packs ? cells : packed, bytes, cudaMemcpyDefault, stream),
+        what);
+  }
+  // Of a box of one row a plane, planes are the rows.
+  const bool is_flat = box.extent[1] == 1;
+  const std::int64_t rows = is_flat ? box.extent[0] : box.extent[1];
+  const std::int64_t planes = is_flat ? 1 : box.extent[0];
+  const std::int64_t pitch = is_flat ? field.stride[0] : field.stride[1];
+  const std::int64_t rows_apart = planes == 1 ? rows : field.stride[0] / pitch;
+  const cudaPitchedPtr of_field{cells, static_cast<std::size_t>(pitch * element_bytes), width,
+                                static_cast<std::size_t>(rows_apart)};
+  const cudaPitchedPtr of_packed{packed, width, width, static_cast<std::size_t>(rows)};
+  cudaMemcpy3DParms copy{};
+  copy.srcPtr = packs ? of_field : of_packed;
+  copy.dstPtr = packs ? of_packed : of_field;
+  copy.extent = {width, static_cast<std::size_t>(rows), static_cast<std::size_t>(planes)};
+  copy.kind = cudaMemcpyDefault;
+  return of_cuda(cudaMemcpy3DAsync(&copy, stream), what);
+}
+
+}  // namespace spider::distributed

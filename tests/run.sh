@@ -20,7 +20,7 @@ for argument in "$@"; do
 done
 
 packages=(git cmake make ninja-build g++ clang-format clang-tidy libyaml-cpp-dev libmuparser-dev libfmt-dev libboost-program-options-dev
-  libboost-context-dev libgtest-dev python3-numpy python3-scipy python3-matplotlib python3-yaml python3-jsonschema doxygen gfortran
+  libboost-context-dev libgtest-dev python3-venv python3-numpy python3-scipy python3-matplotlib python3-yaml python3-jsonschema doxygen gfortran
   clang libclang-rt-14-dev libopenmpi-dev openmpi-bin libmpich-dev mpich python3-mpi4py)
 
 install_missing() {

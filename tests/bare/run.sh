@@ -2,9 +2,11 @@
 # Runs the commands of README.md on a bare Debian 12, to find packages that no list names: a chroot by debootstrap with
 # nothing in it but a clone of this repository's HEAD. One chroot a command, so that none has what another installed.
 #
-#   bash tests/bare/run.sh [--work DIR] [--cuda DIR] [COMMAND...]
-#     --work  folder of the chroots, 3 GB each (default build/bare); the base is kept for the next run
-#     --cuda  a CUDA toolkit, read-only at /usr/local/cuda there (default: none)
+#   bash tests/bare/run.sh [--work DIR] [--cuda DIR] [--release NAME] [--with DIR] [COMMAND...]
+#     --work     folder of the chroots, 3 GB each (default build/bare); the base is kept for the next run
+#     --cuda     a CUDA toolkit, read-only at /usr/local/cuda there (default: none)
+#     --release  another release of Debian (default bookworm, which is Debian 12)
+#     --with     a folder of this machine that is copied into the clone, as dist/ with wheels
 #     COMMAND default: 'bash stencils/quickstart.sh' and 'bash tests/run.sh'
 #
 # It takes root, debootstrap, git and a mirror of Debian that apt reaches. The last line counts.
@@ -13,13 +15,17 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 
 work=$root/build/bare
 cuda=
+release=bookworm
+with=
 commands=()
 while (($#)); do
   case $1 in
     --work) work=$2; shift ;;
     --cuda) cuda=$(realpath -e -- "$2"); shift ;;
-    -h | --help) sed -n '2,10s/^#$//; 2,10s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    -*) printf 'usage: bash tests/bare/run.sh [--work DIR] [--cuda DIR] [COMMAND...]\n' >&2; exit 2 ;;
+    --release) release=$2; shift ;;
+    --with) with=$(realpath -e -- "$2"); shift ;;
+    -h | --help) sed -n '2,12s/^#$//; 2,12s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -*) printf 'usage: bash tests/bare/run.sh [--work DIR] [--cuda DIR] [--release NAME] [--with DIR] [COMMAND...]\n' >&2; exit 2 ;;
     *) commands+=("$1") ;;
   esac
   shift
@@ -40,10 +46,10 @@ done
 # The base, as Debian's container image has it: the essential packages and apt, with this machine's way to the mirror.
 mkdir -p -- "$work"
 work=$(realpath -- "$work")
-base=$work/base
+base=$work/$release
 if [[ ! -e $base/complete ]]; then
   rm -rf -- "$base"
-  debootstrap --variant=minbase bookworm "$base" http://deb.debian.org/debian >"$work/debootstrap.log" 2>&1 ||
+  debootstrap --variant=minbase "$release" "$base" http://deb.debian.org/debian >"$work/debootstrap.log" 2>&1 ||
     { tail -n 20 "$work/debootstrap.log"; fail "debootstrap failed"; }
   touch -- "$base/complete"
 fi
@@ -70,6 +76,7 @@ for command in "${commands[@]}"; do
   rm -rf --one-file-system -- "$place"
   cp -a -- "$base" "$place"
   git clone -q --no-hardlinks -- "$root" "$place/root/spider-gen"
+  [[ -z $with ]] || cp -r -- "$with" "$place/root/spider-gen/"
   printf '\n== %s%s\n' "$command" "${cuda:+, with nvcc}"
   if within "$place" "$command"; then
     passed=$((passed + 1))

@@ -116,6 +116,8 @@ def host() -> Toolchain:
     else:
         raise NoBackend(f"{'CXX is ' + asked + ', which is not there' if asked else 'there is no C++ compiler'}: install g++ "
                         "11 or newer, or clang++ (Debian: apt-get install g++; conda: conda install gxx)")
+    if not _accepts(compiler, "-std=c++20", "#include <bit>\nint one = std::bit_cast<int>(1.0F);\n"):
+        raise NoBackend(f"{compiler} does not compile C++20: install g++ 11 or newer, or clang++ 13, and set CXX to it")
     options = ["-std=c++20", "-O3", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-DSPIDER_HOST"]
     links: list[str] = []
     if _accepts(compiler, "-march=native"):
@@ -128,9 +130,9 @@ def host() -> Toolchain:
                      _SHARED_SOURCES + sources, ("-x", "c++"), _processor())
 
 
-def _accepts(compiler: str, option: str) -> bool:
+def _accepts(compiler: str, option: str, source: str = "int one;\n") -> bool:
     command = [compiler, option, "-x", "c++", "-", "-shared", "-fPIC", "-o", os.devnull]
-    return subprocess.run(command, input=b"int one;\n", capture_output=True, check=False).returncode == 0
+    return subprocess.run(command, input=source.encode(), capture_output=True, check=False).returncode == 0
 
 
 def _processor() -> str:

@@ -20,6 +20,8 @@ class Made:
     _kind = "stencil"
 
     def __init__(self, spec: _generator.Spec, backend: str):
+        if backend == "host":
+            _compilers.host()  # says now which compiler is missing
         self._spec = spec
         self._backend = backend
         self._generated = _generator.generate(spec)

@@ -6,10 +6,17 @@ import functools
 import hashlib
 import os
 import pathlib
+import sys
+from typing import NoReturn
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 GENERATOR = FOLDER / "bin" / "spider-gen"
 RUNTIME = FOLDER / "runtime"
+
+
+def run_generator() -> NoReturn:
+    """The command spider-gen: the generator that the package brings, in this process."""
+    os.execv(GENERATOR, ["spider-gen", *sys.argv[1:]])
 
 
 @functools.lru_cache(maxsize=None)

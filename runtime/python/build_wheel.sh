@@ -2,10 +2,10 @@
 # Writes wheels and the sdist into dist/: bash runtime/python/build_wheel.sh [-o DIR] [x86_64 | aarch64 | sdist | --of GENERATOR]...
 #   x86_64, aarch64  a wheel that asks for glibc 2.28 and nothing else (manylinux_2_28), compiled by zig, which pip brings;
 #                    some 7 minutes of a core
-#   sdist            the sources, with those of the libraries that the generator links (third_party/)
+#   sdist            the sources, with those of the libraries that the generator links (generator/third_party/)
 #   --of GENERATOR   a wheel of a spider-gen that is compiled already, in seconds: it brings the libraries of this machine, and
 #                    asks for its glibc
-# The default is: sdist x86_64. It takes Python with venv, pip, CMake and Ninja; the sources come by third_party/fetch.sh.
+# The default is: sdist x86_64. It takes Python with venv, pip, CMake and Ninja; the sources come by generator/third_party/fetch.sh.
 set -euo pipefail
 here=$PWD
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
@@ -36,7 +36,7 @@ portable() {
     printf '#!/bin/sh\nexec %q -m ziglang %s "$@"\n' "$work/venv/bin/python" "$words" >"$bin/$tool"
     chmod +x -- "$bin/$tool"
   done
-  bash third_party/fetch.sh
+  bash generator/third_party/fetch.sh
   build "$arch" "manylinux_${glibc/./_}_$arch" SPIDER_THIRD_PARTY=ON CMAKE_SYSTEM_NAME=Linux \
     CMAKE_SYSTEM_PROCESSOR="$arch" CMAKE_CXX_COMPILER="$bin/c++" CMAKE_AR="$bin/ar" CMAKE_RANLIB="$bin/ranlib" \
     CMAKE_EXE_LINKER_FLAGS=-s CMAKE_SHARED_LINKER_FLAGS=-s
@@ -63,7 +63,7 @@ while (($#)); do
   case $1 in
     x86_64 | aarch64) portable "$1" ;;
     sdist)
-      bash third_party/fetch.sh
+      bash generator/third_party/fetch.sh
       python -c 'import sys, scikit_build_core.build as build; build.build_sdist(sys.argv[1])' "$dist"
       ;;
     --of)

@@ -51,7 +51,7 @@ for folder in ("device", "include", "src", "host"):
     assert files, folder
     wanted |= {f"spider_gen/{file.relative_to(root)}" for file in files}
 assert wanted <= names, wanted - names
-foreign = [name for name in names if ".pyc" in name or name.startswith(("tests", "third_party"))]
+foreign = [name for name in names if ".pyc" in name or name.startswith(("tests", "generator"))]
 assert not foreign, foreign
 assert wheel.getinfo("spider_gen/bin/spider-gen").external_attr >> 16 & 0o111, "the generator cannot be run"
 tags = wheel.read(record.replace("RECORD", "WHEEL")).decode()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Gets the sources of the libraries that the generator links, as Debian 12 has them, by its apt:
-#   bash third_party/fetch.sh [DIR]      DIR: where boost/, fmt/, muparser/ and yaml-cpp/ go (default: this folder)
+#   bash generator/third_party/fetch.sh [DIR]      DIR: where boost/, fmt/, muparser/ and yaml-cpp/ go (default: this folder)
 # A wheel and an sdist take them from here (runtime/python/build_wheel.sh), so does a build where the system has none of them.
 # It takes apt-get, dpkg-source and bcp (Debian: dpkg-dev, libboost-tools-dev), and skips what is there already.
 set -euo pipefail
@@ -10,7 +10,7 @@ release=bookworm
 versions=(boost1.74=1.74.0 fmtlib=9.1.0 muparser=2.3.3 yaml-cpp=0.7.0)
 
 fail() {
-  printf 'third_party/fetch.sh: %s\n' "$*" >&2
+  printf 'generator/third_party/fetch.sh: %s\n' "$*" >&2
   exit 1
 }
 mkdir -p -- "$to"

@@ -4,6 +4,7 @@ and the log on standard error where the program has errors."""
 
 import ctypes
 import json
+import pathlib
 import sys
 from typing import Any
 
@@ -16,8 +17,15 @@ def _text(library: Any, program: Any, what: str) -> bytes:
     return text.raw[:size.value]
 
 
+def _load(library: str) -> ctypes.CDLL:
+    """NVRTC. It looks for its second library by name alone, which is next to it and loaded before."""
+    for file in sorted(pathlib.Path(library).resolve().parent.glob("libnvrtc-builtins.so*")):
+        ctypes.CDLL(str(file))
+    return ctypes.CDLL(library)
+
+
 def _compile(asked: Any) -> int:
-    library, program = ctypes.CDLL(asked["library"]), ctypes.c_void_p()
+    library, program = _load(asked["library"]), ctypes.c_void_p()
     with open(asked["source"], "rb") as file:
         source = file.read()
     library.nvrtcGetErrorString.restype = ctypes.c_char_p

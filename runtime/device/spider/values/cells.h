@@ -128,6 +128,7 @@ struct U8Cells {
 template <class Bits>
 struct WholeWordCells {
   using Element = Bits;
+  using OutElement = Element;  ///< of a result, as in spider/values/storage.h
   using Word = WordOf<Element>;
   static constexpr int element_bytes = static_cast<int>(sizeof(Element));
   static constexpr int per_word = 1;

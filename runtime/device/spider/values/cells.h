@@ -13,6 +13,7 @@ inline namespace device_4 {
 /// Two cells to a word, whatever their digits mean.
 struct HalfWordCells {
   using Element = std::uint16_t;  ///< the bits of a cell
+  using OutElement = Element;
   using Word = WordOf<Element>;
   using Number = float;  ///< what is computed with
   static constexpr int element_bytes = 2;
@@ -101,6 +102,7 @@ struct I16Cells : HalfWordCells {
 /// u8: the same from 0 to 255, four cells to a word.
 struct U8Cells {
   using Element = std::uint8_t;
+  using OutElement = Element;
   using Word = std::uint32_t;
   using Number = float;
   static constexpr int element_bytes = 1;
@@ -128,7 +130,7 @@ struct U8Cells {
 template <class Bits>
 struct WholeWordCells {
   using Element = Bits;
-  using OutElement = Element;  ///< of a result, as in spider/values/storage.h
+  using OutElement = Element;
   using Word = WordOf<Element>;
   static constexpr int element_bytes = static_cast<int>(sizeof(Element));
   static constexpr int per_word = 1;

@@ -13,8 +13,8 @@ constexpr int most_rows_of_low_tiles = 9;
 // Beyond this, tiles in shared memory have not been measured: they read ever more rows twice.
 constexpr int most_rows_spanned = 15;
 
-// Sums of u8 fields have no other scheme on tensor cores: twice the products in two blocks of a
-// multiprocessor take a quarter of the time that CUDA cores are estimated at.
+// Sums of u8 fields have no other scheme on tensor cores: 30 products in two blocks of a multiprocessor take
+// 185 us for 8192 x 8192 points on an H200, CUDA cores 650.
 int most_products(const Contraction& contraction) {
   return contraction.element_bytes == 1 ? 30 : 15;
 }
@@ -126,15 +126,17 @@ std::vector<TileForm> all_forms(const Contraction& contraction, const TileForm& 
 
 /// A fit to sweeps of 10240 x 10240 points on an H200: 107.3 us for 4 products, 111 for 11 and 138.8 for 15.
 /// Of as many products windows are taken, whose loads are whole vectors. Updates of several sums leave fewer
-/// blocks: of two with 6, 9 and 11 products they took 111.0, 132.3 and 147.8 us. Of u8 fields memory's part
-/// is that of their bytes, which has not been measured.
+/// blocks: of two with 6, 9 and 11 products they took 111.0, 132.3 and 147.8 us. Of u8 fields, whose bytes
+/// become f16 on their way, 77 us for 2 products, 85 for 4, 170 for 15 and 290 for 30.
 double estimate_us(const spec::StencilSpec& spec, const Contraction& contraction) {
   constexpr double copy_us = 104.4;  // of 4 bytes a point
   constexpr double half_vectors_us = 0.1;
   const auto products = static_cast<double>(contraction.products.size());
-  const double fewer_blocks_us = contraction.sums() > 1 ? 69 : 34;
+  const bool of_bytes = contraction.element_bytes == 1;
+  const double fewer_blocks_us = of_bytes ? 60 : contraction.sums() > 1 ? 69 : 34;
+  const double product_us = of_bytes ? 7.5 : 7;
   const int bytes = contraction.element_bytes + spec::element_bytes(spec::output_of(spec));
-  return std::max(copy_us * bytes / 4 + 0.75 * products, fewer_blocks_us + 7 * products) +
+  return std::max(copy_us * bytes / 4 + 0.75 * products, fewer_blocks_us + product_us * products) +
          (contraction.grouping == Grouping::row_pairs ? half_vectors_us : 0);
 }
 
@@ -175,7 +177,7 @@ Offer<Block2d> Block2d::plan(const Problem& problem, const Contraction& contract
   tiles.estimated_registers = registers_of_tile(contraction);
   tiles.shared_bytes = tile_bytes(contraction, high.rows);
   make_room_for_update(problem.spec, tiles.forms);
-  return {std::move(tiles), estimate_us(problem.spec, contraction), "", contraction.element_bytes == 2};
+  return {std::move(tiles), estimate_us(problem.spec, contraction), ""};
 }
 
 }  // namespace spidergen::plan

@@ -1,6 +1,9 @@
 #include "plan/kernel_plan.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "plan/compose.h"
 
@@ -19,11 +22,11 @@ KernelPlan of_one_step(const spec::StencilSpec& spec, KernelPlan plan) {
 double packed_product(const std::vector<PassPlan>& passes, const spec::Offset& at) {
   double product = 1;
   for (const PassPlan& pass : passes) {
-    double weight = 0;
-    for (const RoundedTap& tap : pass.plan.weights.taps) {
-      if (tap.at[pass.axis] == at[pass.axis]) weight = tap.packed;
-    }
-    product *= weight;
+    const auto axis = static_cast<std::size_t>(pass.axis);
+    const std::vector<RoundedTap>& taps = pass.plan.weights.taps;
+    const auto found =
+        std::ranges::lower_bound(taps, at[axis], {}, [axis](const RoundedTap& tap) { return tap.at[axis]; });
+    product *= found != taps.end() && found->at[axis] == at[axis] ? found->packed : 0;
   }
   return product;
 }

@@ -75,8 +75,8 @@ template <class Taken>
 void consider(const Problem& problem, const ContractionOffer& offer, std::vector<Draft>& drafts) {
   const Contraction& contraction = offer.contraction;
   if (!contraction.is_low_rank() && advances_steps<Taken>() != (problem.op.steps > 1)) return;
-  constexpr bool may_convert = std::is_same_v<Taken, CudaCores> || std::is_same_v<Taken, OneList> ||
-                               std::is_same_v<Taken, Block2d>;
+  constexpr bool may_convert =
+      std::is_same_v<Taken, CudaCores> || std::is_same_v<Taken, OneList> || std::is_same_v<Taken, Block2d>;
   if (spec::converts_cells(problem.spec) && !may_convert) return;
   if (!Taken::takes(problem, contraction)) return;
   const Offer<Taken> taken =

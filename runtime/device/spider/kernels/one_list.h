@@ -36,6 +36,7 @@ struct OneList;
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_one_list(SPIDER_GRID_CONSTANT const SweepArguments field) {
+  SPIDER_ENTRY;
   OneList<Stencil>::sweep(field);
 }
 
@@ -345,8 +346,8 @@ struct OneList {
   SPIDER_DEVICE static void sweep(const SweepArguments& field) {
     const Place place = find_place(field);
     if (place.rows <= 0 || place.columns <= 0) return;
-    const Element* cells = static_cast<const Element*>(field.input);
-    OutElement* to = static_cast<OutElement*>(field.output);
+    const auto* cells = static_cast<const Element*>(field.input);
+    auto* to = static_cast<OutElement*>(field.output);
     if constexpr (takes_images) {
       cells += device::image_index() * field.input_stride[0];
       to += device::image_index() * field.output_stride[0];

@@ -35,8 +35,8 @@ int shared_bytes_of(const OneList& scheme, int taps, int number_bytes) {
 }
 
 /// On an H200 two sweeps of f32 over 4096 x 4096 points took 433 us with 161 taps and 1955 with 801, of f16
-/// over 10240 x 10240 1847 with 137 and 3827 with 321: 1.9 to 2.7 times what the units need. Of u8 over 8192 x
-/// 8192, with 33 taps, 488 us.
+/// over 10240 x 10240 1847 with 137 and 3827 with 321: 1.9 to 2.7 times what the units need. Of u8 over 8192
+/// x 8192, with 33 taps, 488 us.
 double estimate_us(const Problem& problem, const Contraction& contraction) {
   constexpr double slower_than_copy = 2;
   constexpr double slower_than_units = 2.5;

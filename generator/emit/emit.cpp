@@ -187,7 +187,7 @@ render::Bindings source_bindings(const Kernel& kernel, const std::string& versio
   return bindings;
 }
 
-/// What a file says of its kernel behind the products, where its results have a storage of their own.
+/// The facts after the products, where results have a storage of their own.
 std::string output_facts(const spec::StencilSpec& spec) {
   return spec.output ? fmt::format(", 1, {{}}, 0, {}", storage_code(*spec.output)) : "";
 }

@@ -270,7 +270,7 @@ void append_costs(const CostComparison& costs, std::string& text) {
   }
 }
 
-/// Of a slow plan, and what would be faster.
+/// The line of a slow plan: how slow, and which spec would be faster.
 void append_speed(const spec::StencilSpec& spec, const plan::KernelPlan& plan, std::string& text) {
   const double times = plan::times_the_floor(spec, plan);
   if (times <= plan::slow_plan) return;

@@ -118,7 +118,7 @@ bool pass_constants(double weights, spec::Storage storage, spec::Storage of_pass
   return fits;
 }
 
-/// What the sums are, and wait as between passes.
+/// The storage of sums, which scratch has between passes.
 spec::Storage storage_between(const spec::StencilSpec& spec) {
   return spec.storage == spec::Storage::f64 ? spec::Storage::f64 : spec::Storage::f32;
 }
@@ -195,7 +195,7 @@ RoundedWeights weights_of(const spec::StencilSpec& spec, const std::vector<PassP
   return weights;
 }
 
-/// What may take the place of a sweep.
+/// Passes that replace one sweep.
 struct Passes {
   std::vector<PassPlan> plans;
   Candidate candidate;

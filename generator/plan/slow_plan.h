@@ -11,10 +11,10 @@ namespace spidergen::plan {
 /// From here on a plan is slow: so many times what memory and units need for its bytes and its operations.
 inline constexpr double slow_plan = 3;
 
-/// Of a sweep of one step: its estimate over the floor of an H200. Of more steps 1.
+/// The estimate of a sweep of one step over the floor of an H200; 1 for more steps.
 [[nodiscard]] double times_the_floor(const spec::StencilSpec& spec, const KernelPlan& plan);
 
-/// What of a slow plan's spec would be faster, in a user's words; nothing where the generator knows nothing,
+/// The change of a slow plan's spec that would be faster, in a user's words; nothing where the generator knows nothing,
 /// or the plan is not slow.
 [[nodiscard]] std::optional<std::string> advice_for_speed(const spec::StencilSpec& spec,
                                                           const KernelPlan& plan);

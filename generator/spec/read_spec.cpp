@@ -93,7 +93,7 @@ void check_storage_keys(const Document& document, const StencilSpec& spec, bool 
     document.context.diagnostics.error(
         document.place("weights"),
         fmt::format(
-            "with 'storage: {}' the plan says how weights are held; write 'weights: auto' or remove it",
+            "with 'storage: {}' the plan chooses the type of weights; write 'weights: auto' or remove it",
             storage));
   } else if (spec.storage == Storage::f64) {
     document.context.diagnostics.error(document.place("weights"),

@@ -171,7 +171,7 @@ struct StencilSpec {
   std::vector<Parameter> parameters;     ///< in the spec's order
   std::array<AxisBoundary, 3> boundary;  ///< by Axis
   std::vector<Tap> taps;                 ///< sorted by offset and sum, no zero weights, none twice in a sum
-  /// Of a product with more taps than are read one by one its lists, x first, without axes along which no tap
+  /// The lists of a product with more taps than are read one by one, x first, without axes along which no tap
   /// reaches; `taps` are then those of the lines through the largest weight alone. Else empty.
   std::vector<AxisList> lists;
   std::optional<int> steps = 1;          ///< time steps that one sweep advances; none: what is fastest a step

@@ -12,7 +12,7 @@ using spider::driver::driver;
 using spider::driver::enter;
 using spider::driver::KernelCode;
 
-/// What a call needs, then the call.
+/// Loads the driver and makes a context current, then calls.
 template <class Call>
 cudaError_t entered(const Call& call) {
   const cudaError_t error = enter();

@@ -259,7 +259,7 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
   return ready;
 }
 
-/// What a sweep over a box writes between passes.
+/// The cells that a sweep over a box writes between passes.
 std::vector<Scratch> scratch_of(const spider_kernel& kernel, const Box& box, const Placed& placed) {
   const std::vector<Region> regions = regions_of(kernel, box_in_whole(box, placed.fields), placed);
   std::vector<Scratch> scratch;

@@ -18,7 +18,8 @@ namespace spider {
                                           const spider_field& out, const Box& box, const spider_part* part,
                                           std::int64_t steps, void* given, void* stream);
 
-/// Of memory that a sweep over a box needs between passes. `in` has extents and strides, data it needs none.
+/// The bytes of scratch that a sweep over a box needs between passes. `in` has extents and strides, data it
+/// needs none.
 [[nodiscard]] std::uint64_t bytes_between_passes(const spider_kernel& kernel, const spider_field& in,
                                                  const Box& box, const spider_part* part);
 

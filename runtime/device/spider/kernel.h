@@ -173,10 +173,10 @@ using UpdateSweep = void (*)(UpdateArguments);
 using BoxesSweep = void (*)(BoxesArguments);
 using SystemFunction = void (*)(SystemArguments);
 
-/// A function as part of a constant. Where NVRTC compiles one function of a file (SPIDER_ENTRY) there is
-/// none: a function whose address is data is compiled in another way.
+/// The address of a function for a constant; null where NVRTC compiles one function of a file (SPIDER_ENTRY),
+/// because ptxas compiles a function whose address is data in another way.
 template <class Function>
-constexpr Function kept(Function function) {
+constexpr Function function_address(Function function) {
 #if defined(SPIDER_ONLY_ENTRY) && SPIDER_ONLY_ENTRY != 0
   return nullptr;
 #else
@@ -193,10 +193,10 @@ struct SweepFunction {
   SystemFunction system = nullptr;
 
   constexpr SweepFunction() = default;
-  constexpr SweepFunction(Sweep function) : plain(kept(function)) {}
-  constexpr SweepFunction(UpdateSweep function) : update(kept(function)) {}
-  constexpr SweepFunction(BoxesSweep function) : boxes(kept(function)) {}
-  constexpr SweepFunction(SystemFunction function) : system(kept(function)) {}
+  constexpr SweepFunction(Sweep function) : plain(function_address(function)) {}
+  constexpr SweepFunction(UpdateSweep function) : update(function_address(function)) {}
+  constexpr SweepFunction(BoxesSweep function) : boxes(function_address(function)) {}
+  constexpr SweepFunction(SystemFunction function) : system(function_address(function)) {}
 
   /// Of the arguments that it takes.
   [[nodiscard]] constexpr std::uint32_t argument_bytes() const {

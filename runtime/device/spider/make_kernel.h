@@ -45,7 +45,7 @@ struct KernelFacts {
 template <class File>
 constexpr PointFunction point_function =
 #if defined(__CUDACC__)
-    kept<PointFunction>(access_points<File>);
+    function_address<PointFunction>(access_points<File>);
 #else
     nullptr;
 #endif

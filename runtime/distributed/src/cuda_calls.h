@@ -1,4 +1,4 @@
-/// What CUDA's calls say, in the project's words.
+/// Errors of CUDA's calls as the project's statuses.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -9,7 +9,7 @@
 
 namespace spider::distributed {
 
-/// What ranks are, for an estimate.
+/// The number of ranks, and whether they share a host.
 struct RankFacts {
   std::int32_t count = 1;
   bool on_one_host = true;

@@ -25,7 +25,7 @@ constexpr double longest_release = 10;         // seconds
 
 using TakeSteps = CUresult (*)(CUstream, unsigned, CUstreamBatchMemOpParams*, unsigned);
 
-/// What a rank tells the others of its memory.
+/// The handles of its memory that a rank sends to the others.
 struct Told {
   cudaIpcMemHandle_t handle;
   std::int64_t slots[directions];

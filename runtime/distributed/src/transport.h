@@ -1,4 +1,4 @@
-/// What moves the cells of halos: MPI between fields in host memory; between those of GPUs copies into the
+/// The transport of halos: MPI between fields in host memory; between those of GPUs copies into the
 /// neighbour's memory where both reach each other, else NCCL.
 #pragma once
 

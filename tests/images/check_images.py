@@ -200,19 +200,31 @@ def check(seed, backend, u8_images):
         return [f"seed {seed}: {type(error).__name__}: {error}"]
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
+def parser_of(description):
+    """The options that checks of random filters have in common."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--count", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1, help="the first")
     parser.add_argument("--backend", choices=("host", "cuda"), default="host")
     parser.add_argument("--emulator", type=pathlib.Path, metavar="LIBRARY")
-    parser.add_argument("--u8-images", action="store_true")
-    arguments = parser.parse_args()
+    return parser
+
+
+def check_seeds(check_one, arguments):
+    """The seeds, and what check_one(seed) returns for each."""
     if arguments.emulator:
         emulate(arguments.emulator)
     seeds = range(arguments.seed, arguments.seed + arguments.count)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        problems = [problem for one in pool.map(lambda seed: check(seed, arguments.backend, arguments.u8_images), seeds) for problem in one]
+        return seeds, list(pool.map(check_one, seeds))
+
+
+def main():
+    parser = parser_of(__doc__)
+    parser.add_argument("--u8-images", action="store_true")
+    arguments = parser.parse_args()
+    seeds, found = check_seeds(lambda seed: check(seed, arguments.backend, arguments.u8_images), arguments)
+    problems = [problem for one in found for problem in one]
     print(*problems, sep="\n", end="\n" if problems else "")
     print(f"{len(seeds)} filters from seed {arguments.seed}: {len(problems)} problems")
     return 1 if problems else 0

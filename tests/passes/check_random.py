@@ -6,10 +6,7 @@ Lists along each axis, of all storages, results and rules, one for each axis, th
 the bits that it has by itself, wherever it lies in memory, and the numbers that scipy.ndimage gives in double precision, list by list,
 within the bound of the generated file. With --backend cuda arrays are those of CuPy, or else of PyTorch."""
 
-import argparse
-import concurrent.futures
 import json
-import os
 import pathlib
 import sys
 import time
@@ -22,7 +19,7 @@ import spider_gen
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "images"))
 
 import check_images  # noqa: E402
-from check_images import BATCHES, FLOATS, INTEGERS, MODES, decoded, emulate, encoded  # noqa: E402
+from check_images import BATCHES, FLOATS, INTEGERS, MODES, decoded, encoded  # noqa: E402
 from spider_gen import spider  # noqa: E402
 
 OWN = {1: ((131,), (7,), (1300,)), 2: ((37, 143), (5, 6), (1, 570), (264, 60)), 3: ((7, 9, 45), (3, 70, 5), (70, 2, 40))}
@@ -92,19 +89,11 @@ def check(seed, backend, most):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=30)
-    parser.add_argument("--seed", type=int, default=1, help="the first")
-    parser.add_argument("--backend", choices=("host", "cuda"), default="host")
-    parser.add_argument("--emulator", type=pathlib.Path, metavar="LIBRARY")
+    parser = check_images.parser_of(__doc__)
     parser.add_argument("--reach", type=int, default=300)
     arguments = parser.parse_args()
-    if arguments.emulator:
-        emulate(arguments.emulator)
     start = time.monotonic()
-    seeds = range(arguments.seed, arguments.seed + arguments.count)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        found = list(pool.map(lambda seed: check(seed, arguments.backend, arguments.reach), seeds))
+    seeds, found = check_images.check_seeds(lambda seed: check(seed, arguments.backend, arguments.reach), arguments)
     problems = [problem for one, _ in found for problem in one]
     print(*problems, sep="\n", end="\n" if problems else "")
     templates = [template for _, template in found]

@@ -94,7 +94,7 @@ inline Outcome copy_by_engine(const spider_field& field, const Box& box, std::in
         cudaMemcpyAsync(packs ? packed : cells, packs ? cells : packed, bytes, cudaMemcpyDefault, stream),
         what);
   }
-  // Of a box of one row a plane, planes are the rows.
+  // A box with one row a plane is copied as one plane, whose rows are its planes.
   const bool is_flat = box.extent[1] == 1;
   const std::int64_t rows = is_flat ? box.extent[0] : box.extent[1];
   const std::int64_t planes = is_flat ? 1 : box.extent[0];

@@ -31,7 +31,7 @@ class Peers {
   [[nodiscard]] bool has(int rank) const {
     return static_cast<std::size_t>(rank) < theirs_.size() && theirs_[static_cast<std::size_t>(rank)].is_peer;
   }
-  /// The ranks with which there are messages: peers, and all others.
+  /// How many neighbours are peers, and how many are not.
   [[nodiscard]] int count_peers() const;
   [[nodiscard]] int count_others() const { return static_cast<int>(neighbours_.size()) - count_peers(); }
 

@@ -392,7 +392,7 @@ struct Block2d {
            (step % 2 * product_rows + row) * stage_row_bytes;
   }
 
-  /// Of the outputs of a product who has the same row.
+  /// The lanes that hold outputs of the same row of a product.
   SPIDER_DEVICE static RowOfLanes lanes_of_row() {
     const int lane = device::lane_index();
     if constexpr (pairs_rows) {

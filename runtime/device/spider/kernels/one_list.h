@@ -67,8 +67,8 @@ struct OneList {
   static constexpr int inputs = count + outputs - 1;
   static constexpr int full_begin = outputs - 1;
 
-  // Of a warp that brings its inputs to shared memory. A number is left out behind those of each lane, so
-  // that lanes are in different banks.
+  // A warp's inputs in shared memory. One number of padding follows the inputs of each lane, so that lanes
+  // use different banks.
   static constexpr int warp_columns = 32 * (along_x ? outputs : lines);
   static constexpr int segment = warp_columns + count - 1;
   static constexpr int segment_bytes = (segment + segment / outputs + 1) * static_cast<int>(sizeof(Number));
@@ -223,8 +223,8 @@ struct OneList {
     device::store_shared(to, static_cast<NumberBits>(device::bits_of(number)));
   }
 
-  /// Brings the inputs of a warp's rows, in lines: `begin` is the index of the first. Beyond what is wanted
-  /// they are others.
+  /// Copies the inputs of a warp's rows to shared memory, line by line. Inputs that no output of the sweep
+  /// reads are undefined.
   template <bool inside>
   SPIDER_DEVICE static void bring_rows(const SweepArguments& field, const Element* cells, const Place& place,
                                        Shared own) {

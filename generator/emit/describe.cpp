@@ -165,13 +165,13 @@ void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& l
   }
 }
 
-/// Passes along an axis each, with what each would take of a sweep's estimate.
+/// Passes, with what each would take of a sweep's estimate.
 void describe_passes(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("Passes    {}, one after the other, of {:.0f} us in all", plan.passes.size(),
                               plan.microseconds));
   for (const plan::PassPlan& pass : plan.passes) {
     lines.push_back(fmt::format("          along {}: {}, {}, {:.0f} us",
-                                spec::axis_letters[static_cast<std::size_t>(pass.axis)],
+                                fmt::join(plan::axis_names(pass), " and "),
                                 counted(std::ssize(pass.spec.taps), "tap"),
                                 plan::scheme_name(pass.plan.scheme), pass.plan.microseconds));
   }

@@ -202,7 +202,7 @@ std::string pass_text(const plan::PassPlan& pass, const std::string& version,
   headers.emplace(plan::scheme_name(pass.plan.scheme));
   headers.insert(text.more_schemes.begin(), text.more_schemes.end());
   for (const char* of_file : {"device_abi", "report", "summary", "source"}) bindings.erase(of_file);
-  bindings["axis"] = spec::axis_letters[static_cast<std::size_t>(pass.axis)];
+  bindings["axes"] = plan::axis_names(pass);
   bindings["host_forms"] = host_forms_text(kernel);
   bindings["facts"] = output_facts(pass.spec);
   bindings["stencil"] = text.stencil;
@@ -216,10 +216,11 @@ EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
   std::set<std::string> headers;
   std::vector<std::string> texts;
   std::vector<std::string> kernels;
+  std::vector<int> row_axes;
   for (const plan::PassPlan& pass : kernel.plan.passes) {
     texts.push_back(pass_text(pass, version, headers));
-    kernels.push_back(
-        fmt::format("&pass_{}::kernel", spec::axis_letters[static_cast<std::size_t>(pass.axis)]));
+    kernels.push_back(fmt::format("&pass_{}::kernel", plan::axis_names(pass)));
+    row_axes.push_back(pass.row_axis);
   }
   std::vector<std::string> includes;
   includes.reserve(headers.size());
@@ -228,6 +229,7 @@ EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
   bindings["scheme_headers"] = fmt::format("{}", fmt::join(includes, "\n"));
   bindings["facts"] = output_facts(kernel.spec);
   bindings["pass_namespaces"] = fmt::format("{}", fmt::join(texts, "\n\n"));
+  bindings["row_axes"] = fmt::format("{}", fmt::join(row_axes, ", "));
   bindings["pass_kernels"] = fmt::format("{}", fmt::join(kernels, ", "));
   bindings["minimum_arch"] = fmt::to_string(minimum_arch(kernel.plan.engine));
   return {kernel.spec.name + ".cu", render_part("passes.cu.in", bindings) + "\n"};

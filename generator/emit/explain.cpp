@@ -295,7 +295,7 @@ std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& 
   if (plan.passes.empty()) append_resources(plan, text);
   if (!plan.passes.empty()) {
     text += fmt::format("  Work      {} multiply-adds and {} bytes a point, in all passes\n",
-                        plan.contraction.taps.size(), bytes_of_passes(plan));
+                        plan.candidates.front().products, bytes_of_passes(plan));
   } else if (plan.contraction.is_low_rank()) {
     append_work(figures_of(plan), plan.engine, text);
     append_all_lists(spec, plan, text);

@@ -259,13 +259,12 @@ std::string composition_json(const plan::KernelPlan& plan) {
                      plan.composition->rims_us);
 }
 
-/// Of passes along an axis each what they are; empty for others.
+/// What each pass is; empty where there are none.
 std::string axis_passes_json(const plan::KernelPlan& plan) {
   const auto pass_json = [](const plan::PassPlan& pass) {
-    return fmt::format(R"({{"axis": "{}", "template": "{}", "taps": {}, "us": {:.1f}}})",
-                       spec::axis_letters[static_cast<std::size_t>(pass.axis)],
-                       plan::scheme_name(pass.plan.scheme), pass.plan.weights.taps.size(),
-                       pass.plan.microseconds);
+    return fmt::format(R"({{"axes": "{}", "template": "{}", "taps": {}, "us": {:.1f}}})",
+                       plan::axis_names(pass), plan::scheme_name(pass.plan.scheme),
+                       pass.plan.weights.taps.size(), pass.plan.microseconds);
   };
   return fmt::format("  \"axis_passes\": [{}],\n", joined(plan.passes, ", ", pass_json));
 }

@@ -8,10 +8,13 @@
 #include <iterator>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <utility>
+#include <variant>
 
 #include "plan/error_bound.h"
 #include "plan/half.h"
+#include "plan/machine.h"
 #include "plan/one_step.h"
 
 namespace spidergen::plan {
@@ -141,12 +144,15 @@ spec::StencilSpec spec_of_pass(const spec::StencilSpec& spec, const AxisList& li
   return pass;
 }
 
-/// The only axis along which a pass's taps differ, or lie.
-int axis_of(const spec::StencilSpec& pass) {
-  for (const int axis : {spec::axis_z, spec::axis_y}) {
-    if (pass.taps.front().at[axis] != 0 || pass.taps.back().at[axis] != 0) return axis;
+/// The axes along which a pass's taps lie.
+std::vector<int> axes_of(const spec::StencilSpec& pass) {
+  std::vector<int> axes;
+  for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x}) {
+    if (std::any_of(pass.taps.begin(), pass.taps.end(),
+                    [&](const spec::Tap& tap) { return tap.at[axis] != 0; }))
+      axes.push_back(axis);
   }
-  return spec::axis_x;
+  return axes;
 }
 
 /// Does each product differ from its weight by no more than the roundings of its factors?
@@ -202,21 +208,67 @@ struct Passes {
   RoundedWeights weights;
 };
 
-/// Nothing where there are none that do what the spec says.
-std::optional<Passes> find_passes(const spec::StencilSpec& spec) {
+/// An estimate of a pass over the reference field of so many dimensions, from that of its own: planes have
+/// few rows, of which each walk reads some twice.
+double pass_us(const spec::StencilSpec& pass, const KernelPlan& plan, int dimensions) {
+  constexpr double of_short_walks = 1.08;
+  if (pass.dimensions == dimensions) return plan.microseconds;
+  return plan.microseconds * of_short_walks * reference_points(dimensions) /
+         reference_points(pass.dimensions);
+}
+
+/// The same pass along one axis, swept plane by plane.
+spec::StencilSpec in_planes(const spec::StencilSpec& pass, int row_axis) {
+  spec::StencilSpec planes = pass;
+  planes.dimensions = 2;
+  planes.boundary[spec::axis_y] = pass.boundary[static_cast<std::size_t>(row_axis)];
+  planes.boundary[spec::axis_z] = {};
+  for (spec::Tap& tap : planes.taps) {
+    tap.at[spec::axis_y] = tap.at[row_axis];
+    if (row_axis == spec::axis_z) tap.at[spec::axis_z] = 0;
+  }
+  return planes;
+}
+
+/// Plans a pass; nothing where none does what its spec says.
+std::optional<PassPlan> plan_pass(const spec::StencilSpec& pass, std::vector<int> axes, int row_axis,
+                                  int dimensions) {
+  PlanResult planned = plan_one_step(pass, {Engine::cuda});
+  if (planned.diagnostics.has_errors() || planned.plan.error_bound.neighbourhood > 0) return std::nullopt;
+  planned.plan.microseconds = pass_us(pass, planned.plan, dimensions);
+  return PassPlan{std::move(axes), row_axis, pass, std::move(planned.plan)};
+}
+
+/// The fastest plan of a pass.
+std::optional<PassPlan> fastest_pass(const spec::StencilSpec& pass, const std::vector<int>& axes,
+                                     int dimensions) {
+  std::optional<PassPlan> plan = plan_pass(pass, axes, spec::axis_y, dimensions);
+  if (!plan || pass.dimensions == 2 || spec::is_half(pass.storage) || spec::converts_cells(pass)) return plan;
+  const int row_axis = axes.front() == spec::axis_z ? spec::axis_z : spec::axis_y;
+  std::optional<PassPlan> planes = plan_pass(in_planes(pass, row_axis), axes, row_axis, dimensions);
+  // Others were not measured on planes whose rows lie far apart.
+  const bool takes_planes = planes && std::holds_alternative<Passes2d>(planes->plan.scheme) &&
+                            planes->plan.microseconds < plan->plan.microseconds;
+  return takes_planes ? std::move(planes) : std::move(plan);
+}
+
+/// Nothing where they do not do what the spec says, or there are none.
+std::optional<Passes> plan_passes(const spec::StencilSpec& spec, std::vector<spec::StencilSpec> specs) {
   Passes found{{}, {Engine::cuda, passes_name, Grouping::multiply_adds, "", 0, 0, true, ""}, {}};
   double weights = 1;  // of the passes so far
-  for (spec::StencilSpec& of_pass : pass_specs(spec)) {
-    const int axis = axis_of(of_pass);
-    if (!pass_constants(weights, spec.storage, of_pass.storage,
-                        of_pass.boundary[static_cast<std::size_t>(axis)]))
-      return std::nullopt;
-    PlanResult planned = plan_one_step(of_pass, {Engine::cuda});
-    if (planned.diagnostics.has_errors() || planned.plan.error_bound.neighbourhood > 0) return std::nullopt;
-    weights *= planned.plan.weights.packed_sum;
-    found.candidate.microseconds += planned.plan.microseconds;
-    found.candidate.products += static_cast<int>(of_pass.taps.size());
-    found.plans.push_back({axis, std::move(of_pass), std::move(planned.plan)});
+  for (spec::StencilSpec& of_pass : specs) {
+    const std::vector<int> axes = axes_of(of_pass);
+    for (const int axis : axes) {
+      if (!pass_constants(weights, spec.storage, of_pass.storage,
+                          of_pass.boundary[static_cast<std::size_t>(axis)]))
+        return std::nullopt;
+    }
+    std::optional<PassPlan> pass = fastest_pass(of_pass, axes, spec.dimensions);
+    if (!pass) return std::nullopt;
+    weights *= pass->plan.weights.packed_sum;
+    found.candidate.microseconds += pass->plan.microseconds;
+    found.candidate.products += static_cast<int>(core_work(pass->plan.contraction));
+    found.plans.push_back(std::move(*pass));
   }
   if (found.plans.empty()) return std::nullopt;
   found.weights = weights_of(spec, found.plans);
@@ -224,18 +276,27 @@ std::optional<Passes> find_passes(const spec::StencilSpec& spec) {
   return found;
 }
 
+/// The fastest passes.
+std::optional<Passes> find_passes(const spec::StencilSpec& spec) {
+  std::optional<Passes> along_axes = plan_passes(spec, pass_specs(spec));
+  std::optional<Passes> in_planes = plan_passes(spec, plane_pass_specs(spec));
+  const bool takes_planes =
+      in_planes && (!along_axes || in_planes->candidate.microseconds < along_axes->candidate.microseconds);
+  return takes_planes ? std::move(in_planes) : std::move(along_axes);
+}
+
 /// Makes them the plan.
 void put(const spec::StencilSpec& spec, Passes passes, KernelPlan& plan) {
   plan.engine = Engine::cuda;
   plan.microseconds = passes.candidate.microseconds;
   plan.weights = std::move(passes.weights);
-  plan.contraction = passes.plans.front().plan.contraction;
+  plan.contraction = passes.plans.back().plan.contraction;
   plan.contraction.taps.clear();
   for (const PassPlan& pass : passes.plans) {
     const std::vector<CoreTap>& taps = pass.plan.contraction.taps;
     plan.contraction.taps.insert(plan.contraction.taps.end(), taps.begin(), taps.end());
   }
-  plan.scheme = passes.plans.front().plan.scheme;
+  plan.scheme = passes.plans.back().plan.scheme;
   plan.candidates.insert(plan.candidates.begin(), std::move(passes.candidate));
   plan.passes = std::move(passes.plans);
   plan.error_bound = bound_error(spec, plan);
@@ -269,6 +330,28 @@ std::vector<spec::StencilSpec> pass_specs(const spec::StencilSpec& spec) {
   for (const AxisList& list : *lists)
     specs.push_back(spec_of_pass(spec, list, specs.empty(), specs.size() + 1 == lists->size()));
   return specs;
+}
+
+std::vector<spec::StencilSpec> plane_pass_specs(const spec::StencilSpec& spec) {
+  constexpr std::size_t most_weights = 100;  // of both lists: more take more registers than there are
+  if (!takes_passes(spec) || spec.dimensions != 3 || is_half(spec.storage) || converts_cells(spec)) return {};
+  const std::optional<std::vector<AxisList>> lists = axis_lists(spec);
+  if (!lists || lists->size() < 3) return {};
+  const auto& [x, y, z] = std::tie((*lists)[0], (*lists)[1], (*lists)[2]);
+  if (x.weights.size() + y.weights.size() > most_weights) return {};
+  spec::StencilSpec plane = spec_of_pass(spec, x, true, false);
+  plane.dimensions = 2;
+  plane.boundary[spec::axis_z] = {};
+  plane.taps.clear();
+  for (std::size_t i = 0; i < y.weights.size(); ++i) {
+    for (std::size_t j = 0; j < x.weights.size(); ++j) {
+      const double weight = y.weights[i] * x.weights[j];
+      if (weight != 0)
+        plane.taps.push_back(
+            {{0, y.low + static_cast<int>(i), x.low + static_cast<int>(j)}, weight, spec.where.coefficients});
+    }
+  }
+  return {plane, spec_of_pass(spec, z, false, true)};
 }
 
 void take_passes(const spec::StencilSpec& spec, const Request& request, PlanResult& result) {

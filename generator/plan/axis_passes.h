@@ -21,6 +21,11 @@ using spec::AxisList;
 /// not be that of its passes (constants that differ, or beside an antisymmetric face).
 [[nodiscard]] std::vector<spec::StencilSpec> pass_specs(const spec::StencilSpec& spec);
 
+/// The same of a 3D spec of f32 or f64 in two passes: one along y and x, whose spec has two dimensions and is
+/// swept plane by plane, and one along z. Nothing where taps do not reach along all three axes, or so far in
+/// a plane that no kernel has room for it.
+[[nodiscard]] std::vector<spec::StencilSpec> plane_pass_specs(const spec::StencilSpec& spec);
+
 /// The plan of a product that is left as its lists; an error where it has no passes, or the request wants
 /// another engine than CUDA cores.
 [[nodiscard]] PlanResult plan_lists(const spec::StencilSpec& spec, const Request& request);

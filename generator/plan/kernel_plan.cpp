@@ -19,14 +19,23 @@ KernelPlan of_one_step(const spec::StencilSpec& spec, KernelPlan plan) {
 
 }  // namespace
 
+std::string axis_names(const PassPlan& pass) {
+  std::string names;
+  for (const int axis : pass.axes) names += spec::axis_letters[static_cast<std::size_t>(axis)];
+  return names;
+}
+
 double packed_product(const std::vector<PassPlan>& passes, const spec::Offset& at) {
   double product = 1;
   for (const PassPlan& pass : passes) {
-    const auto axis = static_cast<std::size_t>(pass.axis);
+    spec::Offset of_pass{};
+    for (const int axis : pass.axes) {
+      const bool is_row = pass.spec.dimensions == 2 && axis == pass.row_axis;
+      of_pass[static_cast<std::size_t>(is_row ? spec::axis_y : axis)] = at[static_cast<std::size_t>(axis)];
+    }
     const std::vector<RoundedTap>& taps = pass.plan.weights.taps;
-    const auto found =
-        std::ranges::lower_bound(taps, at[axis], {}, [axis](const RoundedTap& tap) { return tap.at[axis]; });
-    product *= found != taps.end() && found->at[axis] == at[axis] ? found->packed : 0;
+    const auto found = std::ranges::lower_bound(taps, of_pass, {}, &RoundedTap::at);
+    product *= found != taps.end() && found->at == of_pass ? found->packed : 0;
   }
   return product;
 }

@@ -66,7 +66,7 @@ inline constexpr std::string_view passes_name = "passes";
 struct PassPlan;
 
 /// All decisions about a kernel; nothing about its text. Of a sweep in passes contraction and scheme are
-/// those of the first, with the taps of all; weights are those that the passes together stand for.
+/// those of the last, with the taps of all; weights are those that the passes together stand for.
 struct KernelPlan {
   Engine engine = Engine::sparse;
   int dimensions = 2;
@@ -87,14 +87,21 @@ struct KernelPlan {
   bool operator==(const KernelPlan&) const = default;
 };
 
-/// A pass along one axis over all cells, from field to field.
+/// A pass over all cells, from field to field, along one axis, or along y and x. A spec of two dimensions is
+/// swept plane by plane, in planes of x and another axis.
 struct PassPlan {
-  int axis = spec::axis_x;
+  std::vector<int> axes;        ///< ascending
+  int row_axis = spec::axis_y;  ///< of two dimensions: the axis that is the spec's y
   spec::StencilSpec spec;
   KernelPlan plan;
 
-  bool operator==(const PassPlan& other) const { return axis == other.axis && plan == other.plan; }
+  bool operator==(const PassPlan& other) const {
+    return axes == other.axes && row_axis == other.row_axis && plan == other.plan;
+  }
 };
+
+/// The letters of its axes, as "yx".
+[[nodiscard]] std::string axis_names(const PassPlan& pass);
 
 /// What the weights of passes that meet at an offset multiply to.
 [[nodiscard]] double packed_product(const std::vector<PassPlan>& passes, const spec::Offset& at);

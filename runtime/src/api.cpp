@@ -41,7 +41,7 @@ std::string& last_error() {
   return text;
 }
 
-static_assert(sizeof(spider_kernel) == 1800, "another layout must have another size, or another SPIDER_ABI");
+static_assert(sizeof(spider_kernel) == 1808, "another layout must have another size, or another SPIDER_ABI");
 // check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 216 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&

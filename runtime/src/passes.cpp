@@ -48,13 +48,27 @@ Range read_from(const Range& range, const HaloWidth& reach, const PlacedAxis& ax
   return read;
 }
 
-/// The axis along which the taps of a pass lie.
-int axis_of(const spider_kernel& pass) {
-  int axis = axis_x;
+/// A pass and the axis along which its taps lie, beside x if they lie along that, too.
+struct Pass {
+  const spider_kernel* kernel;
+  int axis;
+  HaloWidth reach;  ///< along it
+  int row_axis;     ///< of planes: the axis that is the kernel's y
+
+  [[nodiscard]] bool sweeps_planes() const { return kernel->info.dimensions == 2; }
+};
+
+Pass find_pass(const spider_kernel& whole, std::size_t i) {
+  const spider_kernel* kernel = whole.passes[i];
+  const int row_axis = kernel->info.dimensions == 2 ? whole.pass_row_axes[i] : axis_y;
+  Pass pass{kernel, axis_x, {kernel->info.reach_low[axis_x], kernel->info.reach_high[axis_x]}, row_axis};
   for (const int other : {axis_y, axis_z}) {
-    if (pass.info.reach_low[other] > 0 || pass.info.reach_high[other] > 0) axis = other;
+    const HaloWidth reach{kernel->info.reach_low[other], kernel->info.reach_high[other]};
+    if (reach.low <= 0 && reach.high <= 0) continue;
+    pass.axis = other == axis_y ? row_axis : other;
+    pass.reach = reach;
   }
-  return axis;
+  return pass;
 }
 
 /// A sweep's fields as kernels see them, and the cells that may be read of the input.
@@ -82,12 +96,12 @@ std::vector<Region> regions_of(const spider_kernel& kernel, const Box& box, cons
   for (int axis = 0; axis < 3; ++axis)
     regions.back()[static_cast<std::size_t>(axis)] = {box.offset[axis], box.offset[axis] + box.extent[axis]};
   for (std::size_t i = regions.size() - 1; i > 0; --i) {
-    const spider_kernel& pass = *kernel.passes[i];
-    const int axis = axis_of(pass);
+    const Pass pass = find_pass(kernel, i);
+    const int axis = pass.axis;
     const auto a = static_cast<std::size_t>(axis);
     const std::int64_t whole = placed.fields.in.extent[axis];
     const PlacedAxis faces{kernel.faces[axis][0].rule, kernel.faces[axis][1].rule, whole, 0, whole};
-    Range read = read_from(regions[i][a], {pass.info.reach_low[axis], pass.info.reach_high[axis]}, faces);
+    Range read = read_from(regions[i][a], pass.reach, faces);
     if (faces.low != FaceRule::periodic) {
       read.first = std::max(read.first, placed.memory[a].first);
       read.end = std::min(read.end, placed.memory[a].end);
@@ -166,8 +180,9 @@ struct Seen {
   std::array<std::int64_t, 3> extent{};
 };
 
-Seen seen_by(const spider_kernel& pass, const Region& region, const spider_field& whole, const Range& held) {
-  const int own = axis_of(pass);
+Seen seen_by(const Pass& pass, FaceRule rule, const Region& region, const spider_field& whole,
+             const Range& held) {
+  const int own = pass.axis;
   Seen seen;
   for (int axis = 0; axis < 3; ++axis) {
     const auto a = static_cast<std::size_t>(axis);
@@ -176,9 +191,9 @@ Seen seen_by(const spider_kernel& pass, const Region& region, const spider_field
     seen.extent[a] = is_whole ? whole.extent[axis] : region[a].end - region[a].first;
   }
   const auto a = static_cast<std::size_t>(own);
-  const bool is_ring = pass.faces[own][0].rule == FaceRule::periodic;
+  const bool is_ring = rule == FaceRule::periodic;
   if (!is_ring || own == axis_x || (held.first >= 0 && held.end <= whole.extent[own])) return seen;
-  const std::int64_t added = std::max(pass.info.reach_low[own], pass.info.reach_high[own]);
+  const std::int64_t added = std::max(pass.reach.low, pass.reach.high);
   seen.first[a] = -added;
   seen.extent[a] += 2 * added;
   return seen;
@@ -226,6 +241,32 @@ struct ReadyPass {
   ReadySweep sweep;
 };
 
+/// The plane of x and `row_axis` of a field with the lowest index along the other axis.
+spider_field first_plane(spider_field field, int row_axis) {
+  if (row_axis == axis_z) {
+    field.extent[axis_y] = field.extent[axis_z];
+    std::swap(field.stride[0], field.stride[1]);
+  }
+  field.extent[axis_z] = 1;
+  return field;
+}
+
+/// A pass over a box of fields: one of planes takes each as an image.
+ReadySweep make_ready_pass(const Pass& pass, const spider_field& in, const spider_field& out, const Box& box,
+                           const backend::Residencies& residencies) {
+  if (!pass.sweeps_planes()) return make_ready(*pass.kernel, {&in, &out}, box, nullptr, residencies, 1);
+  const spider_field first_in = first_plane(in, pass.row_axis);
+  const spider_field first_out = first_plane(out, pass.row_axis);
+  SweepFields fields{&first_in, &first_out};
+  fields.batch.count = in.extent[pass.row_axis == axis_z ? axis_y : axis_z];
+  fields.batch.stride = first_in.stride[0];
+  fields.batch.out_stride = first_out.stride[0];
+  fields.batch.out = &first_out;
+  const Box of_plane{{0, box.offset[pass.row_axis], box.offset[axis_x]},
+                     {1, box.extent[pass.row_axis], box.extent[axis_x]}};
+  return make_ready(*pass.kernel, fields, of_plane, nullptr, residencies, 1);
+}
+
 /// Those of one sweep.
 std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Placed& placed,
                                          const std::vector<Region>& regions,
@@ -234,14 +275,15 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
   const spider_field& whole = placed.fields.in;
   std::vector<ReadyPass> ready;
   for (std::size_t i = 0; i < regions.size(); ++i) {
-    const spider_kernel& pass = *kernel.passes[i];
-    const std::int64_t in_bytes = element_bytes(pass);
-    const std::int64_t out_bytes = output_bytes(pass);
-    const Range held = i == 0 ? Range{0, 0} : scratch[i - 1].region[static_cast<std::size_t>(axis_of(pass))];
+    const Pass pass = find_pass(kernel, i);
+    const FaceRule rule = kernel.faces[pass.axis][0].rule;
+    const std::int64_t in_bytes = element_bytes(*pass.kernel);
+    const std::int64_t out_bytes = output_bytes(*pass.kernel);
+    const Range held = i == 0 ? Range{0, 0} : scratch[i - 1].region[static_cast<std::size_t>(pass.axis)];
     const auto pieces =
         i == 0 ? cut_at_faces(regions[0], whole, kernel) : std::vector<Piece>{{regions[i], {}}};
     for (const auto& [region, shift] : pieces) {
-      const Seen seen = seen_by(pass, region, whole, held);
+      const Seen seen = seen_by(pass, rule, region, whole, held);
       const spider_field in =
           i == 0 ? view_of(whole, {-shift[0], -shift[1], -shift[2]}, seen, in_bytes)
                  : view_of(scratch[i - 1].field, first_of(scratch[i - 1].region), seen, in_bytes);
@@ -253,7 +295,7 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
         box.offset[axis] = region[axis].first - seen.first[axis];
         box.extent[axis] = region[axis].end - region[axis].first;
       }
-      ready.push_back({&pass, make_ready(pass, {&in, &out}, box, nullptr, residencies[i], 1)});
+      ready.push_back({pass.kernel, make_ready_pass(pass, in, out, box, residencies[i])});
     }
   }
   return ready;

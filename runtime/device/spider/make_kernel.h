@@ -111,12 +111,14 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
 template <int pass_count, int row_count, int tap_count>
 constexpr spider_kernel make_passes_kernel(const KernelFacts& facts,
                                            const spider_kernel* const (&passes)[pass_count],
+                                           const std::int32_t (&row_axes)[pass_count],
                                            const TapRow (&rows)[row_count], const Tap (&taps)[tap_count],
                                            const Face (&faces)[3][2], PointFunction points = nullptr) {
   // Stands for those of all passes: a sweep has one step.
   const SweepForm forms[] = {passes[0]->forms[0]};
   spider_kernel kernel = make_kernel(facts, forms, rows, taps, faces, points);
   kernel.passes = passes;
+  kernel.pass_row_axes = row_axes;
   kernel.pass_count = pass_count;
   return kernel;
 }

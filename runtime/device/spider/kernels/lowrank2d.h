@@ -114,6 +114,7 @@ struct Lowrank2d {
     static constexpr int strip_outputs = Lowrank2d::strip_outputs;
     static constexpr int window_columns = strip_outputs + (Stencil::chunks - 1) * tile_columns;
     static constexpr bool exchanges_sectors = true;
+    static constexpr bool takes_images = false;
     static constexpr RowAlignment starts = row_starts;
   };
   using Ring = RowGroups<Stencil, Layout>;

@@ -77,6 +77,7 @@ struct Passes2d {
         (strip_outputs + Stencil::lowest_high - Stencil::first_column + vector_elements - 1) /
         vector_elements * vector_elements;
     static constexpr bool exchanges_sectors = false;
+    static constexpr bool takes_images = true;
     static constexpr RowAlignment starts = row_starts;
   };
   using Ring = RowGroups<Stencil, Layout>;
@@ -235,6 +236,7 @@ constexpr SweepForm passes2d_form() {
   form.tiling.balances_tail = true;
   form.needs_aligned_rows = row_starts == RowAlignment::aligned;
   form.tiling.prologue_steps = Kernel::Layout::lead_groups;
+  form.takes_images = Kernel::Layout::takes_images;
   return form;
 }
 

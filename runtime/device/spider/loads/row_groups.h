@@ -7,6 +7,7 @@
 /// - Cells: of spider/values/cells.h, or a Storage;
 /// - group_rows, ring_groups; lead_groups: groups of inputs that a walk takes beside those of its outputs;
 /// - warps: of the block; strip_outputs, window_columns: of a strip, and of its inputs;
+/// - takes_images: as the form does;
 /// - exchanges_sectors: of each row by its number, so that four rows lie in different banks;
 /// - starts: of the field's rows.
 #pragma once
@@ -158,7 +159,8 @@ struct RowGroups {
     CellColumns cells;   ///< columns beside them that taps reach
 
     SPIDER_DEVICE Window(const SweepArguments& field, std::int32_t first_output)
-        : Field2d<Element>(field), left(first_output + first_column) {
+        : Field2d<Element>(field, Layout::takes_images ? device::image_index() : 0),
+          left(first_output + first_column) {
       constexpr auto rules = Stencil::column_rules();
       if (begins_anywhere) this->aligned_input = false;
       const Span reached = {this->wanted.column_begin + Stencil::column_reach_low,

@@ -1,0 +1,80 @@
+/// Sweeps of a part of a field that say when the planes which neighbours take are stored (RimGrid): the
+/// blocks of these come first, and raise a counter in memory that whoever sends them waits for. So a step
+/// stays one launch. Code for that is in files that are compiled with SPIDER_TELLS_RIMS alone.
+#pragma once
+
+#include <spider/kernel.h>
+#include <spider/machine/instructions.h>
+
+#include <cstdint>
+
+namespace spider {
+inline namespace device_4 {
+
+#if defined(SPIDER_TELLS_RIMS)
+constexpr bool tells_rims = true;
+#else
+constexpr bool tells_rims = false;
+#endif
+
+/// The blocks of a launch that take some planes of the box: those of a rim, or all others.
+struct BlocksOfPlanes {
+  std::int32_t begin, end;  ///< the planes
+  std::int32_t block;       ///< of the blocks
+  bool is_rim;              ///< then a block has one walk of all these planes
+};
+
+/// Does a launch say when its rims are stored?
+SPIDER_DEVICE bool has_rims_first(const SweepArguments& field) {
+  return tells_rims && (field.grid.rims.counter[0] | field.grid.rims.counter[1]) != 0;
+}
+
+SPIDER_DEVICE std::uint32_t* counter_of(const RimGrid& rims) {
+  return reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(rims.counter[0]) |
+                                          static_cast<std::uintptr_t>(rims.counter[1]) << 32U);
+}
+
+SPIDER_DEVICE std::int32_t count_rim_blocks(const BlockGrid& grid) {
+  return grid.volume.across * grid.volume.down * ((grid.rims.low > 0 ? 1 : 0) + (grid.rims.high > 0 ? 1 : 0));
+}
+
+/// Where block `index` belongs. The last planes come first: then those that follow the first ones find what
+/// they share with these in the L2 cache.
+SPIDER_DEVICE BlocksOfPlanes find_planes(const SweepArguments& field, std::int32_t index) {
+  const auto begin = static_cast<std::int32_t>(field.box.offset[0]);
+  const auto end = static_cast<std::int32_t>(field.box.offset[0] + field.box.extent[0]);
+  if (!has_rims_first(field)) return {begin, end, index, false};
+  const RimGrid& rims = field.grid.rims;
+  const std::int32_t abreast = field.grid.volume.across * field.grid.volume.down;
+  if (rims.high > 0) {
+    if (index < abreast) return {end - rims.high, end, index, true};
+    index -= abreast;
+  }
+  if (rims.low > 0) {
+    if (index < abreast) return {begin, begin + rims.low, index, true};
+    index -= abreast;
+  }
+  return {begin + rims.low, end - rims.high, index, false};
+}
+
+/// Lives as long as a kernel runs, on whichever way it ends, which all threads of a block go together.
+class TellRimsAtExit {
+ public:
+  SPIDER_DEVICE explicit TellRimsAtExit(const SweepArguments& field) : field_(field) {}
+  TellRimsAtExit(const TellRimsAtExit&) = delete;
+  TellRimsAtExit& operator=(const TellRimsAtExit&) = delete;
+  SPIDER_DEVICE ~TellRimsAtExit() {
+    if constexpr (tells_rims) {
+      if (!has_rims_first(field_) || device::block_index() >= count_rim_blocks(field_.grid)) return;
+      device::sync_block();
+      if (device::warp_index() == 0 && device::lane_index() == 0)
+        device::count_stored(counter_of(field_.grid.rims));
+    }
+  }
+
+ private:
+  const SweepArguments& field_;
+};
+
+}  // namespace device_4
+}  // namespace spider

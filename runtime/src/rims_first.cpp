@@ -34,6 +34,10 @@ class Places {
   std::map<std::int64_t, std::int64_t> free_;
 };
 
+std::int64_t count_sides(const RimPlanes& rims) {
+  return (rims.low > 0 ? 1 : 0) + (rims.high > 0 ? 1 : 0);
+}
+
 /// What all ways of cutting a box have in common.
 struct Facts {
   const Tiling& tiling;
@@ -114,14 +118,13 @@ void try_walks(const Facts& facts, VolumeGrid grid, RimGrid rims, Best& best) {
   }
 }
 
-}  // namespace
-
-RimsFirstLaunch choose_rims_first(const Tiling& tiling, const Box& box, const backend::Residency& residency,
-                                  const RimPlanes& rims) {
+/// Of a field in 3D, whose blocks walk along z.
+RimsFirstLaunch choose_volume(const Tiling& tiling, const Box& box, const backend::Residency& residency,
+                              const RimPlanes& rims) {
   constexpr std::int64_t most_parts = 16;
   const std::int64_t thinnest = std::max(rims.low, rims.high);
-  const std::int64_t sides = (rims.low > 0 ? 1 : 0) + (rims.high > 0 ? 1 : 0);
-  if (sides == 0 || sides * thinnest >= box.extent[0]) return {};
+  const std::int64_t sides = count_sides(rims);
+  if (rims.axis != 0 || sides * thinnest >= box.extent[0]) return {};
   const Launch whole = choose_blocks(tiling, box, residency);
   const VolumeGrid& all = whole.grid.volume;
   const std::int64_t tiles = std::int64_t{all.across} * all.down;
@@ -137,7 +140,8 @@ RimsFirstLaunch choose_rims_first(const Tiling& tiling, const Box& box, const ba
     if (planes < thinnest || planes > std::max(thinnest, facts.longest)) return;
     if (sides * planes >= box.extent[0]) return;
     const auto thick = static_cast<std::int32_t>(planes);
-    const RimGrid of_part{{}, rims.low > 0 ? thick : 0, rims.high > 0 ? thick : 0, 0};
+    const RimGrid of_part{
+        {}, static_cast<std::int32_t>(sides * tiles), rims.low > 0 ? thick : 0, rims.high > 0 ? thick : 0, 0};
     Box between = box;
     between.extent[0] -= of_part.low + of_part.high;
     if (tiling.balances_tail) {
@@ -155,6 +159,31 @@ RimsFirstLaunch choose_rims_first(const Tiling& tiling, const Box& box, const ba
   chosen.launch.grid.volume = best.grid;
   chosen.launch.grid.rims = best.rims;
   return chosen;
+}
+
+/// Of a field in 2D, whose blocks walk nowhere: those of the last rows come first, then those of the first
+/// ones.
+RimsFirstLaunch choose_tiles(const Tiling& tiling, const Box& box, const backend::Residency& residency,
+                             const RimPlanes& rims) {
+  const std::int64_t rows = tiling.tile_extent[1];
+  const std::int64_t last_rows = (box.extent[1] - 1) % rows + 1;
+  RimsFirstLaunch chosen{choose_blocks(tiling, box, residency)};
+  const VolumeGrid& grid = chosen.launch.grid.volume;
+  const std::int64_t tile_rows = rims.low > 0 ? 2 : 1;
+  if (rims.axis != 1 || tiling.row_anchor != 1 || rims.low > rows || rims.high > last_rows ||
+      grid.down <= tile_rows)
+    return {};
+  chosen.rim_blocks = chosen.launch.grid.rims.blocks = static_cast<std::int32_t>(tile_rows * grid.across);
+  return chosen;
+}
+
+}  // namespace
+
+RimsFirstLaunch choose_rims_first(const Tiling& tiling, const Box& box, const backend::Residency& residency,
+                                  const RimPlanes& rims) {
+  if (!tiling.tells_rims || count_sides(rims) == 0) return {};
+  const bool is_flat = tiling.prologue_steps == 0 && tiling.preferred_steps == 0;  // nothing walks
+  return is_flat ? choose_tiles(tiling, box, residency, rims) : choose_volume(tiling, box, residency, rims);
 }
 
 RimsFirstLaunch RimCuts::find(const SweepForm& form, const Box& box, const backend::Residency& residency,
@@ -176,7 +205,7 @@ SweepWithRims make_with_rims(const spider_kernel& kernel, const spider_sweep& sw
   SweepWithRims made{
       make_ready(kernel, given_by(sweep), whole_interior(*sweep.in), sweep.part, residencies, steps)};
   ReadySweep& ready = made.sweep;
-  if (!ready.form->tiling.tells_rims || ready.rim_blocks > 0 || ready.images.count > 1) return made;
+  if (ready.rim_blocks > 0 || ready.images.count > 1) return made;
   const RimsFirstLaunch cut =
       cuts.find(*ready.form, ready.arguments.box,
                 residencies.at(static_cast<std::size_t>(ready.form - kernel.forms)), rims);

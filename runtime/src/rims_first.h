@@ -12,8 +12,9 @@
 
 namespace spider {
 
-/// Planes at both ends of a box along z that neighbours take; 0: there is none.
+/// Planes at both ends of a box along an axis, z or y, that neighbours take; 0: there is none.
 struct RimPlanes {
+  int axis = 0;
   std::int64_t low = 0;
   std::int64_t high = 0;
   [[nodiscard]] bool operator==(const RimPlanes&) const = default;
@@ -24,8 +25,8 @@ struct RimsFirstLaunch {
   std::int32_t rim_blocks = 0;  ///< that raise it; 0: the box cannot be cut so
 };
 
-/// Cuts a box for TilingKind::blocks as RimGrid says: rims as thick that all blocks together take the fewest
-/// steps, and that rims are done when half of these are.
+/// Cuts a box of a field as RimGrid says, so that all blocks together take the fewest steps, and rims are
+/// done when half of these are.
 [[nodiscard]] RimsFirstLaunch choose_rims_first(const Tiling& tiling, const Box& box,
                                                 const backend::Residency& residency, const RimPlanes& rims);
 

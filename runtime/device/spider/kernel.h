@@ -43,16 +43,18 @@ struct VolumeGrid {
   std::int32_t whole_tiles, whole_blocks, rest_planes;
 };
 
-/// Of a launch of TilingKind::blocks that says when its rims are stored, beside its VolumeGrid. The blocks of
-/// the box's last planes come first, then those of its first ones, each with one walk; those of the planes
-/// between them are cut as VolumeGrid says (spider/field/rims_first.h).
+/// Of a launch of TilingKind::blocks that says when its rims are stored, beside its VolumeGrid: the first `blocks` blocks
+/// are those of the box's last planes, then of its first ones, each with one walk of all these; those between
+/// them are cut as VolumeGrid says (spider/field/rims_first.h). Blocks of a 2D field, which walk nowhere, have
+/// no planes: the first ones have both edges anyway.
 struct RimGrid {
   /// The halves of the address of the counter that each block of a rim raises by 1, in 32 bits because the
   /// arguments' layout is that of StripGrid; 0: no rims come first.
   std::uint32_t counter[2];
+  std::int32_t blocks;
   std::int32_t low, high;  ///< planes of the first and the last ones; 0: none
-  /// Of kernels that do not balance their tails: walks of VolumeGrid::planes between the rims; those behind
-  /// them have rest_planes.
+  /// Of kernels that do not balance their tails: walks of VolumeGrid::planes between the
+  /// rims; those behind them have rest_planes.
   std::int32_t long_walks;
 };
 

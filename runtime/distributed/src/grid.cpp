@@ -239,8 +239,9 @@ Outcome cut(spider_grid& grid, const spider_kernel& kernel, const Extents& whole
 std::string way_of_rims(const spider_grid& grid) {
   const spider_kernel& kernel = *grid.kernel;
   if (!on_devices() || grid.layout.ranks == 1) return {};
+  const RimPlanes rims = rim_planes(grid.messages);
   const bool do_tell = kernel.system == nullptr && grid.transport->rim_counter(nullptr) != nullptr &&
-                       !(rim_planes(grid.messages) == RimPlanes{}) && has_one_halo(kernel) &&
+                       rims.low + rims.high > 0 && has_one_halo(kernel) &&
                        std::any_of(kernel.forms, kernel.forms + kernel.form_count,
                                    [](const SweepForm& form) { return form.tiling.tells_rims; });
   return do_tell ? "; rims first, in the launch of the sweep" : "; rims in launches of their own";
@@ -497,7 +498,7 @@ class PartSweeps {
     if (turn.next == nullptr || !has_one_halo(kernel) || outcome.status != SPIDER_OK) return none;
     std::uint32_t* const counter = grid_.transport->rim_counter(turn.sweep->stream);
     const RimPlanes rims = rim_planes(*turn.next);
-    if (counter == nullptr || rims == RimPlanes{}) return none;
+    if (counter == nullptr || rims.low + rims.high == 0) return none;
     const auto is_it = [&](const Known& known) {
       return known.turn.sweep == turn.sweep && known.turn.steps == turn.steps && known.turn.next == turn.next;
     };

@@ -257,15 +257,16 @@ class GpuTransport final : public Transport {
   template <bool packs>
   Outcome copy_by_engines(std::size_t i) {
     const Exchange& exchange = exchanges_[i];
+    EngineCopies together;
     for (const Message& message : exchange.messages->all) {
       if (!(packs ? message.sends : message.receives)) continue;
       const Packed packed = packed_of(i, message, packs);
       if (!packed.of_peer || !suits_engines(exchange.field, *packed.box, exchange.element_bytes)) continue;
-      Outcome copied =
-          copy_by_engine(exchange.field, *packed.box, exchange.element_bytes, packed.cells, packs, stream_);
+      Outcome copied = copy_by_engine(exchange.field, *packed.box, exchange.element_bytes, packed.cells,
+                                      packs, stream_, together);
       if (copied.status != SPIDER_OK) return copied;
     }
-    return {};
+    return together.start(stream_, packs ? "copying halos" : "copying halos into a field");
   }
 
   /// Where the messages of a field begin in the buffers.

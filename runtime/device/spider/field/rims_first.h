@@ -34,18 +34,14 @@ SPIDER_DEVICE std::uint32_t* counter_of(const RimGrid& rims) {
                                           static_cast<std::uintptr_t>(rims.counter[1]) << 32U);
 }
 
-SPIDER_DEVICE std::int32_t count_rim_blocks(const BlockGrid& grid) {
-  return grid.volume.across * grid.volume.down * ((grid.rims.low > 0 ? 1 : 0) + (grid.rims.high > 0 ? 1 : 0));
-}
-
-/// Where block `index` belongs. The last planes come first: then those that follow the first ones find what
-/// they share with these in the L2 cache.
+/// Where block `index` belongs, of a launch whose blocks walk along z. The last planes come first: then those
+/// that follow the first ones find what they share with these in the L2 cache.
 SPIDER_DEVICE BlocksOfPlanes find_planes(const SweepArguments& field, std::int32_t index) {
+  const std::int32_t abreast = field.grid.volume.across * field.grid.volume.down;
   const auto begin = static_cast<std::int32_t>(field.box.offset[0]);
   const auto end = static_cast<std::int32_t>(field.box.offset[0] + field.box.extent[0]);
   if (!has_rims_first(field)) return {begin, end, index, false};
   const RimGrid& rims = field.grid.rims;
-  const std::int32_t abreast = field.grid.volume.across * field.grid.volume.down;
   if (rims.high > 0) {
     if (index < abreast) return {end - rims.high, end, index, true};
     index -= abreast;
@@ -65,7 +61,7 @@ class TellRimsAtExit {
   TellRimsAtExit& operator=(const TellRimsAtExit&) = delete;
   SPIDER_DEVICE ~TellRimsAtExit() {
     if constexpr (tells_rims) {
-      if (!has_rims_first(field_) || device::block_index() >= count_rim_blocks(field_.grid)) return;
+      if (!has_rims_first(field_) || device::block_index() >= field_.grid.rims.blocks) return;
       device::sync_block();
       if (device::warp_index() == 0 && device::lane_index() == 0)
         device::count_stored(counter_of(field_.grid.rims));

@@ -81,8 +81,8 @@ struct VolumeWalk {
 };
 template <bool walks_on>
 SPIDER_DEVICE VolumeWalk find_volume_walk(const SweepArguments& field, std::int32_t index) {
-  const BlocksOfPlanes part = find_planes(field, index);
   const VolumeGrid& grid = field.grid.volume;
+  const BlocksOfPlanes part = find_planes(field, index);
   if (part.is_rim) {
     const VolumePlace place = find_among_walks<false>(grid, 1, part.block);
     return {place.across, place.down, part.begin, part.end};

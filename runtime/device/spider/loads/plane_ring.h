@@ -52,27 +52,22 @@ struct VolumePlace {
   std::int32_t across, down, walk;
 };
 
-/// The place of block `index` of so many walks along z. Blocks count along x, then y, then z; with `walks_on`
-/// along y as far as those of one wave go, then along z, then through the rest of y: so what the next walk
-/// along z reads again of the last one's planes is still in the L2 cache.
+/// The place of block `index` of a sweep of so many planes. Blocks count along x, then y, then z; with
+/// `walks_on` along y as far as those of one wave go, then along z, then through the rest of y: so what the
+/// next walk along z reads again of the last one's planes is still in the L2 cache.
 template <bool walks_on>
-SPIDER_DEVICE VolumePlace find_among_walks(const VolumeGrid& grid, std::int32_t walks, std::int32_t index) {
+SPIDER_DEVICE VolumePlace find_in_volume(const VolumeGrid& grid, std::int32_t planes, std::int32_t index) {
   const std::int32_t above = index / grid.across;
   if (!walks_on) return {index % grid.across, above % grid.down, above / grid.down};
   const std::int32_t most = grid.first_wave > grid.across ? grid.first_wave / grid.across : 1;
   const std::int32_t groups = (grid.down + most - 1) / most;
   const std::int32_t rows = (grid.down + groups - 1) / groups;  // of a group, along y
+  const std::int32_t walks = (planes + grid.planes - 1) / grid.planes;
   const std::int32_t group = above / (rows * walks);
   const std::int32_t behind = above - group * rows * walks;
   const std::int32_t left = grid.down - group * rows;
   const std::int32_t rows_here = left < rows ? left : rows;
   return {index % grid.across, group * rows + behind % rows_here, behind / rows_here};
-}
-
-/// The same of a sweep of so many planes.
-template <bool walks_on>
-SPIDER_DEVICE VolumePlace find_in_volume(const VolumeGrid& grid, std::int32_t planes, std::int32_t index) {
-  return find_among_walks<walks_on>(grid, (planes + grid.planes - 1) / grid.planes, index);
 }
 
 /// What a block computes of a launch whose rims may come first: output planes `first` to before `end`.
@@ -84,8 +79,7 @@ SPIDER_DEVICE VolumeWalk find_volume_walk(const SweepArguments& field, std::int3
   const VolumeGrid& grid = field.grid.volume;
   const BlocksOfPlanes part = find_planes(field, index);
   if (part.is_rim) {
-    const VolumePlace place = find_among_walks<false>(grid, 1, part.block);
-    return {place.across, place.down, part.begin, part.end};
+    return {part.block % grid.across, part.block / grid.across, part.begin, part.end};
   }
   std::int32_t long_walks = (part.end - part.begin + grid.planes - 1) / grid.planes;
   std::int32_t walks = long_walks;
@@ -94,7 +88,7 @@ SPIDER_DEVICE VolumeWalk find_volume_walk(const SweepArguments& field, std::int3
     const std::int32_t rest = part.end - part.begin - long_walks * grid.planes;
     walks = long_walks + (rest + grid.rest_planes - 1) / grid.rest_planes;
   }
-  const VolumePlace place = find_among_walks<walks_on>(grid, walks, part.block);
+  const VolumePlace place = find_in_volume<walks_on>(grid, walks * grid.planes, part.block);
   const bool is_long = place.walk < long_walks;
   const std::int32_t first =
       part.begin + (is_long ? place.walk * grid.planes
@@ -925,6 +919,20 @@ struct PlaneRing {
     device::sync_block();
   }
 
+  /// Where a block is; with rims that may come first, its first output and its steps, too.
+  SPIDER_DEVICE static VolumePlace place_of_block(const SweepArguments& field,
+                                                  [[maybe_unused]] Block& block) {
+    if constexpr (tells_rims) {
+      const VolumeWalk walk = find_volume_walk<Shape::walks_on>(field, device::block_index());
+      block.first_output = walk.first;
+      block.steps = walk.end - walk.first + Shape::lead_planes;
+      return {walk.across, walk.down, 0};
+    } else {
+      return find_in_volume<Shape::walks_on>(field.grid.volume, block.box[0].end - block.box[0].begin,
+                                             device::block_index());
+    }
+  }
+
   SPIDER_DEVICE static Block make_block(const SweepArguments& field) {
     constexpr int tile_columns = Shape::tile_vectors * vector_elements;
     const VolumeGrid& grid = field.grid.volume;
@@ -939,24 +947,16 @@ struct PlaneRing {
       block.box[axis] = {static_cast<std::int32_t>(begin),
                          static_cast<std::int32_t>(begin + field.box.extent[axis])};
     }
-    VolumePlace place;
-    std::int32_t planes = grid.planes;
-    if constexpr (tells_rims) {
-      const VolumeWalk walk = find_volume_walk<Shape::walks_on>(field, device::block_index());
-      place = {walk.across, walk.down, 0};
-      block.first_output = walk.first;
-      planes = walk.end - walk.first;
-    } else {
-      place =
-          find_in_volume<Shape::walks_on>(grid, block.box[0].end - block.box[0].begin, device::block_index());
-      block.first_output = block.box[0].begin + place.walk * grid.planes;
-    }
+    const VolumePlace place = place_of_block(field, block);
     block.left = grid.first_column + place.across * tile_columns - left_columns;
     block.top = block.box[1].begin / Shape::row_anchor * Shape::row_anchor + place.down * Shape::tile_rows +
                 Shape::lowest_dy;
+    if constexpr (!tells_rims) block.first_output = block.box[0].begin + place.walk * grid.planes;
     block.first_plane = block.first_output + Shape::lowest_dz;
-    const std::int32_t remaining = block.box[0].end - block.first_output;
-    block.steps = (remaining < planes ? remaining : planes) + Shape::lead_planes;
+    if constexpr (!tells_rims) {
+      const std::int32_t remaining = block.box[0].end - block.first_output;
+      block.steps = (remaining < grid.planes ? remaining : grid.planes) + Shape::lead_planes;
+    }
     find_vectors(block);
     return block;
   }

@@ -155,10 +155,7 @@ RimsFirstLaunch choose_volume(const Tiling& tiling, const Box& box, const backen
   const std::int64_t rim_blocks = sides * tiles;
   const std::int64_t blocks = rim_blocks + blocks_between(facts, best.grid, best.rims);
   if (blocks > std::numeric_limits<std::int32_t>::max()) return {};
-  RimsFirstLaunch chosen{{{}, blocks}, static_cast<std::int32_t>(rim_blocks)};
-  chosen.launch.grid.volume = best.grid;
-  chosen.launch.grid.rims = best.rims;
-  return chosen;
+  return {{{{}, best.grid, {}}, blocks}, best.rims};
 }
 
 /// Of a field in 2D, whose blocks walk nowhere: those of the last rows come first, then those of the first
@@ -173,7 +170,7 @@ RimsFirstLaunch choose_tiles(const Tiling& tiling, const Box& box, const backend
   if (rims.axis != 1 || tiling.row_anchor != 1 || rims.low > rows || rims.high > last_rows ||
       grid.down <= tile_rows)
     return {};
-  chosen.rim_blocks = chosen.launch.grid.rims.blocks = static_cast<std::int32_t>(tile_rows * grid.across);
+  chosen.rims.blocks = static_cast<std::int32_t>(tile_rows * grid.across);
   return chosen;
 }
 
@@ -184,6 +181,15 @@ RimsFirstLaunch choose_rims_first(const Tiling& tiling, const Box& box, const ba
   if (!tiling.tells_rims || count_sides(rims) == 0) return {};
   const bool is_flat = tiling.prologue_steps == 0 && tiling.preferred_steps == 0;  // nothing walks
   return is_flat ? choose_tiles(tiling, box, residency, rims) : choose_volume(tiling, box, residency, rims);
+}
+
+void put_rims(BlockGrid& grid, const RimGrid& rims) {
+  grid.strips = {static_cast<std::int32_t>(rims.counter[0]),
+                 static_cast<std::int32_t>(rims.counter[1]),
+                 rims.blocks,
+                 rims.low,
+                 rims.high,
+                 rims.long_walks};
 }
 
 RimsFirstLaunch RimCuts::find(const SweepForm& form, const Box& box, const backend::Residency& residency,
@@ -201,7 +207,7 @@ RimsFirstLaunch RimCuts::find(const SweepForm& form, const Box& box, const backe
 
 SweepWithRims make_with_rims(const spider_kernel& kernel, const spider_sweep& sweep,
                              const backend::Residencies& residencies, std::int32_t steps,
-                             const RimPlanes& rims, std::uint32_t* counter, RimCuts& cuts) {
+                             const RimPlanes& rims, std::uintptr_t counter, RimCuts& cuts) {
   SweepWithRims made{
       make_ready(kernel, given_by(sweep), whole_interior(*sweep.in), sweep.part, residencies, steps)};
   ReadySweep& ready = made.sweep;
@@ -209,13 +215,14 @@ SweepWithRims make_with_rims(const spider_kernel& kernel, const spider_sweep& sw
   const RimsFirstLaunch cut =
       cuts.find(*ready.form, ready.arguments.box,
                 residencies.at(static_cast<std::size_t>(ready.form - kernel.forms)), rims);
-  if (cut.rim_blocks == 0) return made;
+  if (cut.rims.blocks == 0) return made;
+  RimGrid rims_of_launch = cut.rims;
+  rims_of_launch.counter[0] = static_cast<std::uint32_t>(counter);
+  rims_of_launch.counter[1] = static_cast<std::uint32_t>(counter >> 32U);
   ready.arguments.grid = cut.launch.grid;
-  const auto address = reinterpret_cast<std::uintptr_t>(counter);
-  ready.arguments.grid.rims.counter[0] = static_cast<std::uint32_t>(address);
-  ready.arguments.grid.rims.counter[1] = static_cast<std::uint32_t>(address >> 32U);
+  put_rims(ready.arguments.grid, rims_of_launch);
   ready.blocks = cut.launch.blocks;
-  made.rim_blocks = cut.rim_blocks;
+  made.rim_blocks = cut.rims.blocks;
   return made;
 }
 

@@ -20,15 +20,19 @@ struct RimPlanes {
   [[nodiscard]] bool operator==(const RimPlanes&) const = default;
 };
 
+/// Without blocks of rims where the box cannot be cut so.
 struct RimsFirstLaunch {
-  Launch launch;                ///< RimGrid::counter is 0 yet
-  std::int32_t rim_blocks = 0;  ///< that raise it; 0: the box cannot be cut so
+  Launch launch;   ///< put_rims() is still to be called
+  RimGrid rims{};  ///< without a counter
 };
 
 /// Cuts a box of a field as RimGrid says, so that all blocks together take the fewest steps, and rims are
 /// done when half of these are.
 [[nodiscard]] RimsFirstLaunch choose_rims_first(const Tiling& tiling, const Box& box,
                                                 const backend::Residency& residency, const RimPlanes& rims);
+
+/// Has a launch of TilingKind::blocks say when its rims are stored.
+void put_rims(BlockGrid& grid, const RimGrid& rims);
 
 /// The cuts of one part, each found once: a search takes longer than a small sweep.
 class RimCuts {
@@ -53,9 +57,9 @@ struct SweepWithRims {
 };
 
 /// Of `steps` time steps, of which the kernel has a form. Kernel and sweep are checked; the back end has
-/// loaded the kernel.
+/// loaded the kernel. `counter` is the address of a word of the back end.
 [[nodiscard]] SweepWithRims make_with_rims(const spider_kernel& kernel, const spider_sweep& sweep,
                                            const backend::Residencies& residencies, std::int32_t steps,
-                                           const RimPlanes& rims, std::uint32_t* counter, RimCuts& cuts);
+                                           const RimPlanes& rims, std::uintptr_t counter, RimCuts& cuts);
 
 }  // namespace spider

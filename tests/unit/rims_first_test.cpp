@@ -60,14 +60,15 @@ TEST(RimsOfAVolume, ComeFirstAndEveryPlaneOnce) {
     const backend::Residency residency{draw(1, 132), draw(1, 3), false};
     const RimsFirstLaunch cut = choose_rims_first(tiling, field.box, residency, rims);
     if (rims.low + rims.high == 0) {
-      EXPECT_EQ(cut.rim_blocks, 0);
+      EXPECT_EQ(cut.rims.blocks, 0);
       continue;
     }
-    ASSERT_GT(cut.rim_blocks, 0) << "seed " << seed;
+    ASSERT_GT(cut.rims.blocks, 0) << "seed " << seed;
+    RimGrid told = cut.rims;
+    told.counter[0] = 1;
     field.grid = cut.launch.grid;
-    field.grid.rims.counter[0] = 1;
-    EXPECT_EQ(field.grid.rims.blocks, cut.rim_blocks);
-    for (const auto& tile : count_planes<true>(field, 0, cut.rim_blocks)) {
+    put_rims(field.grid, told);
+    for (const auto& tile : count_planes<true>(field, 0, cut.rims.blocks)) {
       for (std::int64_t z = 0; z < rims.low; ++z) EXPECT_EQ(tile[static_cast<std::size_t>(z)], 1);
       for (std::int64_t z = 1; z <= rims.high; ++z)
         EXPECT_EQ(tile[tile.size() - static_cast<std::size_t>(z)], 1) << "seed " << seed;
@@ -93,10 +94,10 @@ TEST(RimsOfAVolume, AreWholeWalksOfLargeFieldsAndThinOnesOfSmallFields) {
     return choose_rims_first(tiling, {{0, 0, 0}, {n, n, n}}, {132, 1, false}, {0, 4, 4});
   };
   // Six turns of 132 tiles: none more.
-  EXPECT_EQ(cut(768).launch.grid.rims.low, 128);
+  EXPECT_EQ(cut(768).rims.low, 128);
   EXPECT_EQ(cut(768).launch.blocks, 6 * 132);
   // 33 tiles of one turn: the 66 places beside the rims' get longer walks.
-  EXPECT_EQ(cut(384).launch.grid.rims.high, 4);
+  EXPECT_EQ(cut(384).rims.high, 4);
   EXPECT_GT(cut(384).launch.grid.volume.planes, cut(384).launch.grid.volume.rest_planes);
 }
 
@@ -108,11 +109,11 @@ TEST(RimsOfAVolume, AreNotCutWhereNothingIsBetweenThem) {
   tiling.preferred_steps = 8;
   tiling.tells_rims = true;
   const Box box{{0, 0, 0}, {8, 64, 64}};
-  EXPECT_EQ(choose_rims_first(tiling, box, {}, {0, 4, 4}).rim_blocks, 0);
-  EXPECT_GT(choose_rims_first(tiling, box, {}, {0, 4, 0}).rim_blocks, 0);
-  EXPECT_EQ(choose_rims_first(tiling, box, {}, {1, 1, 1}).rim_blocks, 0) << "blocks walk along z";
+  EXPECT_EQ(choose_rims_first(tiling, box, {}, {0, 4, 4}).rims.blocks, 0);
+  EXPECT_GT(choose_rims_first(tiling, box, {}, {0, 4, 0}).rims.blocks, 0);
+  EXPECT_EQ(choose_rims_first(tiling, box, {}, {1, 1, 1}).rims.blocks, 0) << "blocks walk along z";
   tiling.tells_rims = false;
-  EXPECT_EQ(choose_rims_first(tiling, box, {}, {0, 1, 1}).rim_blocks, 0);
+  EXPECT_EQ(choose_rims_first(tiling, box, {}, {0, 1, 1}).rims.blocks, 0);
 }
 
 TEST(RimsOfTiles, AreTheFirstBlocks) {
@@ -123,11 +124,11 @@ TEST(RimsOfTiles, AreTheFirstBlocks) {
     return choose_rims_first(tiling, {{0, 0, 0}, {1, rows, 300}}, {132, 1, false}, rims);
   };
   const RimsFirstLaunch both = cut(64, {1, 2, 8});
-  EXPECT_EQ(both.rim_blocks, 2 * 3);
-  EXPECT_EQ(cut(64, {1, 0, 3}).rim_blocks, 3);
-  EXPECT_EQ(cut(64, {1, 9, 3}).rim_blocks, 0) << "two tiles high";
-  EXPECT_EQ(cut(66, {1, 3, 3}).rim_blocks, 0) << "the last tile has two rows";
-  EXPECT_EQ(cut(16, {1, 3, 3}).rim_blocks, 0) << "all are rims";
+  EXPECT_EQ(both.rims.blocks, 2 * 3);
+  EXPECT_EQ(cut(64, {1, 0, 3}).rims.blocks, 3);
+  EXPECT_EQ(cut(64, {1, 9, 3}).rims.blocks, 0) << "two tiles high";
+  EXPECT_EQ(cut(66, {1, 3, 3}).rims.blocks, 0) << "the last tile has two rows";
+  EXPECT_EQ(cut(16, {1, 3, 3}).rims.blocks, 0) << "all are rims";
   static std::vector<int> rows;
   rows.assign(static_cast<std::size_t>(both.launch.blocks), -1);
   test::LaunchCase launch_case;
@@ -142,7 +143,7 @@ TEST(RimsOfTiles, AreTheFirstBlocks) {
       },
       launch_case));
   for (std::size_t block = 0; block < rows.size(); ++block)
-    EXPECT_EQ(rows[block] == 0 || rows[block] == 7, static_cast<int>(block) < both.rim_blocks);
+    EXPECT_EQ(rows[block] == 0 || rows[block] == 7, static_cast<int>(block) < both.rims.blocks);
 }
 
 TEST(RimBlocks, RaiseTheCounterOnceEach) {
@@ -155,8 +156,9 @@ TEST(RimBlocks, RaiseTheCounterOnceEach) {
       [](SweepArguments arguments) {
         SweepArguments telling = arguments;
         const auto address = reinterpret_cast<std::uintptr_t>(&counter);
-        telling.grid.rims = {
-            {static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32U)}, 4, 1, 1, 0};
+        put_rims(
+            telling.grid,
+            {{static_cast<std::uint32_t>(address), static_cast<std::uint32_t>(address >> 32U)}, 4, 1, 1, 0});
         const TellRimsAtExit tells(telling);
         test::write_output(arguments);
       },

@@ -46,15 +46,15 @@ struct VolumeGrid {
 /// Of a launch of TilingKind::blocks that says when its rims are stored, beside its VolumeGrid: the first
 /// `blocks` blocks are those of the box's last planes, then of its first ones, each with one walk of all
 /// these; those between them are cut as VolumeGrid says (spider/field/rims_first.h). Blocks of a 2D field,
-/// which walk nowhere, have no planes: the first ones have both edges anyway.
+/// which walk nowhere, have no planes: the first ones have both edges anyway. It is told by the members of
+/// BlockGrid::strips, in this order, which such launches have no other use for.
 struct RimGrid {
-  /// The halves of the address of the counter that each block of a rim raises by 1, in 32 bits because the
-  /// arguments' layout is that of StripGrid; 0: no rims come first.
+  /// The halves of the address of the counter that each block of a rim raises by 1; 0: no rims come first.
   std::uint32_t counter[2];
   std::int32_t blocks;
   std::int32_t low, high;  ///< planes of the first and the last ones; 0: none
-  /// Of kernels that do not balance their tails: walks of VolumeGrid::planes between the
-  /// rims; those behind them have rest_planes.
+  /// Of kernels that do not balance their tails: walks of VolumeGrid::planes between the rims; those behind
+  /// them have rest_planes.
   std::int32_t long_walks;
 };
 
@@ -79,15 +79,12 @@ struct OverlappingGrid {
   std::int32_t first_fewer;  ///< rows that the first walk of each strip has less
 };
 
-/// How a launch cuts a box; the member that counts is that of the kernel's TilingKind, of blocks that say
-/// when rims are stored `rims`, too. TilingKind::lines has none: warps count through the strips of
-/// Tiling::tile_extent[2] columns of the box's first row, then of the next; strip 0 of each begins at the
-/// last multiple of Tiling::anchor that is not beyond the box's first column.
+/// How a launch cuts a box; the member that counts is that of the kernel's TilingKind. TilingKind::lines has
+/// none: warps count through the strips of Tiling::tile_extent[2] columns of the box's first row, then of the
+/// next; strip 0 of each begins at the last multiple of Tiling::anchor that is not beyond the box's first
+/// column.
 struct BlockGrid {
-  union {
-    StripGrid strips;
-    RimGrid rims;
-  };
+  StripGrid strips;
   VolumeGrid volume;
   OverlappingGrid overlapping;
 };

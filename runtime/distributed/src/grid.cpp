@@ -508,8 +508,8 @@ class PartSweeps {
     keep_first(outcome, backend::prepare(kernel, residencies));
     if (outcome.status != SPIDER_OK) return none;
     return known_
-        .emplace_back(Known{turn, make_with_rims(kernel, *turn.sweep, residencies, turn.steps, rims, counter,
-                                                 grid_.rim_cuts)})
+        .emplace_back(Known{turn, make_with_rims(kernel, *turn.sweep, residencies, turn.steps, rims,
+                                                 reinterpret_cast<std::uintptr_t>(counter), grid_.rim_cuts)})
         .sweep;
   }
 

@@ -24,14 +24,24 @@ struct BlocksOfPlanes {
   bool is_rim;              ///< then a block has one walk of all these planes
 };
 
-/// Does a launch say when its rims are stored?
-SPIDER_DEVICE bool has_rims_first(const SweepArguments& field) {
-  return tells_rims && (field.grid.rims.counter[0] | field.grid.rims.counter[1]) != 0;
+SPIDER_DEVICE RimGrid rims_of(const SweepArguments& field) {
+  const StripGrid& told = field.grid.strips;
+  return {{static_cast<std::uint32_t>(told.first_column), static_cast<std::uint32_t>(told.inner_strips)},
+          told.edge_strips,
+          told.edge_walks,
+          told.edge_rows,
+          told.inner_rows};
 }
 
 SPIDER_DEVICE std::uint32_t* counter_of(const RimGrid& rims) {
-  return reinterpret_cast<std::uint32_t*>(static_cast<std::uintptr_t>(rims.counter[0]) |
-                                          static_cast<std::uintptr_t>(rims.counter[1]) << 32U);
+  const std::uintptr_t address =
+      static_cast<std::uintptr_t>(rims.counter[0]) | static_cast<std::uintptr_t>(rims.counter[1]) << 32U;
+  return reinterpret_cast<std::uint32_t*>(address);  // NOLINT(performance-no-int-to-ptr): as the host gave it
+}
+
+/// Does a launch say when its rims are stored?
+SPIDER_DEVICE bool has_rims_first(const RimGrid& rims) {
+  return tells_rims && (rims.counter[0] | rims.counter[1]) != 0;
 }
 
 /// Where block `index` belongs, of a launch whose blocks walk along z. The last planes come first: then those
@@ -40,8 +50,8 @@ SPIDER_DEVICE BlocksOfPlanes find_planes(const SweepArguments& field, std::int32
   const std::int32_t abreast = field.grid.volume.across * field.grid.volume.down;
   const auto begin = static_cast<std::int32_t>(field.box.offset[0]);
   const auto end = static_cast<std::int32_t>(field.box.offset[0] + field.box.extent[0]);
-  if (!has_rims_first(field)) return {begin, end, index, false};
-  const RimGrid& rims = field.grid.rims;
+  const RimGrid rims = rims_of(field);
+  if (!has_rims_first(rims)) return {begin, end, index, false};
   if (rims.high > 0) {
     if (index < abreast) return {end - rims.high, end, index, true};
     index -= abreast;
@@ -61,10 +71,10 @@ class TellRimsAtExit {
   TellRimsAtExit& operator=(const TellRimsAtExit&) = delete;
   SPIDER_DEVICE ~TellRimsAtExit() {
     if constexpr (tells_rims) {
-      if (!has_rims_first(field_) || device::block_index() >= field_.grid.rims.blocks) return;
+      const RimGrid rims = rims_of(field_);
+      if (!has_rims_first(rims) || device::block_index() >= rims.blocks) return;
       device::sync_block();
-      if (device::warp_index() == 0 && device::lane_index() == 0)
-        device::count_stored(counter_of(field_.grid.rims));
+      if (device::warp_index() == 0 && device::lane_index() == 0) device::count_stored(counter_of(rims));
     }
   }
 

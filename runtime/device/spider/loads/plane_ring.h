@@ -83,8 +83,9 @@ SPIDER_DEVICE VolumeWalk find_volume_walk(const SweepArguments& field, std::int3
   }
   std::int32_t long_walks = (part.end - part.begin + grid.planes - 1) / grid.planes;
   std::int32_t walks = long_walks;
-  if (has_rims_first(field) && field.grid.rims.long_walks < walks) {
-    long_walks = field.grid.rims.long_walks;
+  const RimGrid rims = rims_of(field);
+  if (has_rims_first(rims) && rims.long_walks < walks) {
+    long_walks = rims.long_walks;
     const std::int32_t rest = part.end - part.begin - long_walks * grid.planes;
     walks = long_walks + (rest + grid.rest_planes - 1) / grid.rest_planes;
   }

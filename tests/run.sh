@@ -6,7 +6,7 @@
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-slow='consumer|python\.(wheel|gray_scott|random)|fuzz|gpu|emulated\.(kernels|self_test)|errors\.mutations|generated\.(compiles|variants|warnings|spills)|benchmarks\.compile'
+slow='consumer|python\.(wheel|gray_scott|random)|fuzz|gpu|emulated\.(kernels|self_test)|errors\.mutations|generated\.(compiles|warnings|spills)|benchmarks\.compile'
 install=yes
 targets=(all fuzz_targets)
 chosen=()

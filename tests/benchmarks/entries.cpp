@@ -16,6 +16,13 @@ Entry with_walks(const KernelLibrary& library, const spider_kernel& kernel, std:
   return {library.label(), "walks of " + std::to_string(steps), &library, copy};
 }
 
+/// Why a kernel's results cannot be checked here, or a null pointer.
+const char* left_out(const spider_kernel& kernel) {
+  if (kernel.info.launch_count > 0) return "is a system of equations";
+  if (kernel.forms[0].sweep.update != nullptr) return "has an update";
+  return nullptr;
+}
+
 }  // namespace
 
 std::vector<Entry> choose_entries(const Options& options,
@@ -28,9 +35,8 @@ std::vector<Entry> choose_entries(const Options& options,
       for (const std::string& pattern : options.kernels) {
         if (matches_any({pattern}, kernel->info.name)) matched.insert(pattern);
       }
-      if (kernel->forms[0].sweep.update != nullptr) {
-        std::fprintf(stderr, "spider-bench: %s has an update, which is not checked here: left out\n",
-                     kernel->info.name);
+      if (const char* reason = left_out(*kernel)) {
+        std::fprintf(stderr, "spider-bench: %s %s: left out\n", kernel->info.name, reason);
         continue;
       }
       if (options.walks.empty()) {

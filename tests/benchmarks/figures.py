@@ -7,7 +7,6 @@ Needs matplotlib. A figure whose rows are missing is left out, and that is said.
 counts. Exit status 0 if at least one figure was drawn, 1 if none was, 2 if the file is not one of spider-bench.
 """
 
-import itertools
 import pathlib
 import sys
 
@@ -18,13 +17,12 @@ matplotlib.rcParams.update({"svg.hashsalt": "spider-bench", "font.size": 9, "axe
                             "axes.axisbelow": True, "legend.frameon": False})
 from matplotlib import pyplot  # noqa: E402  (the backend is chosen first)
 from measurements import (  # noqa: E402
-    ABLATION, EVALUATED, LARGE, OURS, ablation, by_stencil_and_engine, caption, engine, evaluated, length, lines, order,
-    read_rows, select, side, title, title_of)
+    EVALUATED, LARGE, by_stencil_and_engine, caption, engine, evaluated, length, lines, order, read_rows, select, side,
+    title)
 
 # Okabe and Ito's colours, which all eyes tell apart.
 COLOURS = {"sparse": "#0072B2", "dense": "#E69F00", "cuda": "#009E73", "cudnn": "#CC79A7",
-           "cudnn8": "#D55E00", "copy": "#555555", "warpgroup": "#56B4E9"}
-STEP_COLOURS = ("#E69F00", "#56B4E9", "#009E73", "#0072B2")  # of the ablation
+           "cudnn8": "#D55E00", "copy": "#555555"}
 SPARE_COLOURS = ("#56B4E9", "#F0E442", "#000000")
 
 
@@ -84,19 +82,18 @@ def draw_rates(rows, folder):
 def draw_ratios(rows, folder):
     """Our kernels over the copy time, in bursts and sustained, with the floor."""
     modes = {mode: by_stencil_and_engine(evaluated(rows, mode)) for mode in ("burst", "sustained")}
-    stencils = sorted({one for found in modes.values() for one, name in found if name in OURS}, key=order)
+    stencils = sorted({one for found in modes.values() for one, name in found if name == "sparse"}, key=order)
     if not stencils:
         return False
     figure, axes = pyplot.subplots(figsize=(7, 4))
-    for name, ((mode, found), marker) in itertools.product(OURS, zip(modes.items(), "os")):
-        points = [(i, found[one, name]) for i, one in enumerate(stencils) if (one, name) in found]
+    for (mode, found), marker in zip(modes.items(), "os"):
+        points = [(i, found[one, "sparse"]) for i, one in enumerate(stencils) if (one, "sparse") in found]
         points = [(i, row) for i, row in points if row["ratio"] is not None]
         if not points:
             continue
-        axes.plot([i for i, _ in points], [row["ratio"] for _, row in points], marker,
-                  label=mode if name == "sparse" else f"{name}, {mode}", color=COLOURS[name],
-                  fillstyle="full" if mode == "burst" else "none")
-        if mode == "burst" and name == "sparse":
+        axes.plot([i for i, _ in points], [row["ratio"] for _, row in points], marker, label=mode,
+                  color=COLOURS["sparse"], fillstyle="full" if mode == "burst" else "none")
+        if mode == "burst":
             floors = [(i, row["floor_us"] / row["copy_us"]) for i, row in points if row["floor_us"] is not None]
             axes.plot([i for i, _ in floors], [floor for _, floor in floors], "_", markersize=16,
                       label="floor: copy or tensor cores", color=COLOURS["dense"])
@@ -114,9 +111,8 @@ def draw_over_size(chosen, folder, name, size, what):
     """Rates and ratios of our kernels and rates of the copy over size(row), which `what` describes."""
     curves = {}
     for row in chosen:
-        if row["label"] in OURS:
-            curve = row["kernel"] + ("" if row["label"] == "sparse" else f", {row['label']}")
-            curves.setdefault(curve, {})[size(row)] = row
+        if row["label"] == "sparse":
+            curves.setdefault(row["kernel"], {})[size(row)] = row
         elif engine(row) == "copy":
             best = curves.setdefault("device copy", {}).get(size(row))
             if best is None or row["gstencils"] > best["gstencils"]:
@@ -158,11 +154,11 @@ def draw_lines(rows, folder):
 def draw_load(rows, folder):
     """Clock and power of sustained runs."""
     chosen = [row for row in evaluated(rows, "sustained") if row["sm_mhz"] is not None]
-    chosen = list({(row["kernel"], row["label"]): row for row in chosen if engine(row) in (*OURS, "copy")}.values())
+    chosen = list({(row["kernel"], row["label"]): row for row in chosen if engine(row) in ("sparse", "copy")}.values())
     if not chosen:
         return False
     chosen.sort(key=lambda row: (engine(row) != "copy", order(row["kernel"]) if engine(row) != "copy" else (0, False)))
-    names = [row["kernel"].replace("_", " ") if engine(row) == "copy" else title_of(row["kernel"], row["label"])
+    names = [row["kernel"].replace("_", " ") if engine(row) == "copy" else title(row["kernel"])
              for row in chosen]
     figure, (clocks, powers) = pyplot.subplots(1, 2, figsize=(10, 4))
     for axes, column, label in ((clocks, "sm_mhz", "clock of the multiprocessors, MHz"), (powers, "power_w", "power, W")):
@@ -175,32 +171,6 @@ def draw_load(rows, folder):
         axes.grid(axis="x", visible=False)
     figure.suptitle(f"{LARGE}, f16, back to back")
     save(figure, chosen, folder, "load")
-    return True
-
-
-def draw_ablation(rows, folder):
-    """GStencils/s after each step from dense products to the plan's own kernel, over the size of the field."""
-    found = ablation(rows)
-    if not found:
-        return False
-    stencils = sorted({one for one, _ in found}, key=order)
-    figure, panels = pyplot.subplots(1, len(stencils), figsize=(1 + 4.5 * len(stencils), 4), squeeze=False)
-    width = 0.85 / len(ABLATION)
-    for one, axes in zip(stencils, panels[0]):
-        edges = sorted(edge for name, edge in found if name == one)
-        for index, (label, step) in enumerate(ABLATION.items()):
-            places = [i + (index - (len(ABLATION) - 1) / 2) * width for i in range(len(edges))]
-            rates = [found[one, edge][label]["gstencils"] for edge in edges]
-            bars = axes.bar(places, rates, width, label=step, color=STEP_COLOURS[index])
-            axes.bar_label(bars, fmt="%.0f", fontsize=6, rotation=90, padding=2)
-        axes.set_xticks(range(len(edges)), [f"{edge} x {edge}" for edge in edges])
-        axes.set_title(title(one))
-        axes.margins(y=0.15)
-        axes.grid(axis="x", visible=False)
-    panels[0][0].set_ylabel("GStencils/s")
-    figure.legend(*panels[0][0].get_legend_handles_labels(), ncols=len(ABLATION), loc="lower center",
-                  bbox_to_anchor=(0.5, 0.03))
-    save(figure, [row for steps in found.values() for row in steps.values()], folder, "ablation", bottom=0.1)
     return True
 
 
@@ -238,7 +208,7 @@ def main(arguments):
     folder = pathlib.Path(arguments[1])
     folder.mkdir(parents=True, exist_ok=True)
     drawn = 0
-    for draw in (draw_rates, draw_ratios, draw_trend, draw_lines, draw_load, draw_odd_sizes, draw_ablation):
+    for draw in (draw_rates, draw_ratios, draw_trend, draw_lines, draw_load, draw_odd_sizes):
         name = draw.__name__.removeprefix("draw_")
         if draw(rows, folder):
             drawn += 1

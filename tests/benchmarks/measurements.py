@@ -11,19 +11,8 @@ EVALUATED = re.compile(r"(star|box)2d_r(1|2|3|5|7)$")
 LINES = re.compile(r"box1d_r(1|2|7)$")
 LARGE = "10240x10240"
 
-# Engines that are measured in full: the kernels of generated/, and those of the tag v0.2-evaluation for sm_90a.
-OURS = ("sparse", "warpgroup")
-
-# Labels of evaluate.sh --variants. The steps of the ablation, each with one thing more than that before:
-ABLATION = {"dense_element": "dense products, 2-byte loads", "sparse_element": "sparse products, element swap",
-            "sparse_pair": "pair swap, 16-byte loads", "sparse": "tiles, as planned"}
-# Without the swap in the addresses, and with it:
-SWAPS = {"sparse_none": "windows", "dense_none": "dense"}
-# The same stencil with another boundary than halo, which is what `sparse` has:
-BOUNDARIES = tuple(f"boundary_{rule}" for rule in ("constant", "nearest", "periodic", "reflect", "mirror"))
-# Outputs of a product in one row, and in two:
-MAPPINGS = {"windows": "one row, L = 16", "row_pairs": "pairs of rows, L = 8"}
-VARIANTS = (set(ABLATION) | set(SWAPS) | set(BOUNDARIES) | set(MAPPINGS)) - {"sparse"}
+# Labels of evaluate.sh --faces: the same stencil with each boundary.
+BOUNDARIES = ("halo", "constant", "nearest", "periodic", "reflect", "mirror")
 
 
 def read_rows(path):
@@ -78,11 +67,6 @@ def title(name):
     return f"{shape.capitalize()}-2D{radius}R"
 
 
-def title_of(name, label):
-    """The same of a kernel of OURS."""
-    return title(name) + ("" if label == "sparse" else f" ({label})")
-
-
 def caption(rows):
     """Device, driver and days of measurement."""
     days = sorted({row["date"][:10] for row in rows})
@@ -95,41 +79,16 @@ def evaluated(rows, mode):
     """Rows of the evaluation's stencils on the large aligned field, and the copies of it."""
     chosen = select(rows, mode=mode, size=LARGE, offset=0.0, storage="f16")
     return [row for row in chosen
-            if engine(row) not in VARIANTS and (engine(row) == "copy" or EVALUATED.match(stencil(row)))]
-
-
-def ablation(rows):
-    """{(stencil, edge): {label: row}} of squares on which every step of the ablation ran, in bursts."""
-    found = {}
-    for row in select(rows, mode="burst", offset=0.0, storage="f16"):
-        if row["label"] in ABLATION and side(row) and EVALUATED.match(row["kernel"]):
-            found.setdefault((row["kernel"], side(row)), {})[row["label"]] = row
-    return {case: steps for case, steps in found.items() if len(steps) == len(ABLATION)}
-
-
-def swap_costs(rows):
-    """(stencil, row without the swap in the addresses, row with it), in bursts on the large field."""
-    found = by_stencil_and_engine(select(rows, mode="burst", size=LARGE, offset=0.0))
-    return [(one, row, found[one, SWAPS[label]]) for (one, label), row in sorted(found.items())
-            if label in SWAPS and (one, SWAPS[label]) in found]
+            if engine(row) not in BOUNDARIES and (engine(row) == "copy" or EVALUATED.match(stencil(row)))]
 
 
 def boundary_costs(rows):
-    """{(stencil, size): {label: row}} of one run each, with the row of `sparse`, in bursts."""
+    """{(stencil, size): {boundary: row}} in bursts, where `halo` ran."""
     found = {}
     for row in select(rows, mode="burst", offset=0.0):
-        if row["label"] == "sparse" or row["label"] in BOUNDARIES:
-            found.setdefault((row["kernel"], row["size"], row["date"]), {})[row["label"]] = row
-    return {case[:2]: labels for case, labels in found.items() if "sparse" in labels and len(labels) > 1}
-
-
-def mappings(rows):
-    """{stencil: {(label, mode): row}} of the mappings of outputs, on the large field."""
-    found = {}
-    for row in select(rows, size=LARGE, offset=0.0):
-        if row["label"] in MAPPINGS:
-            found.setdefault(row["kernel"], {})[row["label"], row["mode"]] = row
-    return found
+        if row["label"] in BOUNDARIES:
+            found.setdefault((row["kernel"], row["size"]), {})[row["label"]] = row
+    return {case: labels for case, labels in found.items() if "halo" in labels}
 
 
 def lines(rows):

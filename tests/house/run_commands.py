@@ -221,13 +221,13 @@ def updates(place: Place) -> None:
     place.expect(r"^acoustic3d f32 \d+x\d+x\d+: .* x copy .* Gpoint-steps/s, worst error/bound 0\.\d+$")
 
 
-def variants(place: Place) -> None:
+def faces(place: Place) -> None:
     place.need_library()
     place.link("build/generator/spider-gen", place.arguments.home / ".local/bin/spider-gen")
-    place.run(place.block("tests/benchmarks/README.md", "variants"), place.on_gpu(*GPU))
+    place.run(place.block("tests/benchmarks/README.md", "faces"), place.on_gpu(*GPU))
     check_evaluation(place)
     if not place.arguments.gpu:
-        place.expect_stand_in(r"^spider-bench .*--library cuda=.*--library tensor=.*--kernels box2d_r\[1237\]_f32")
+        place.expect_stand_in(r"^spider-bench .*--library halo=.*--library mirror=.*--kernels heat2d_steps_f32")
 
 
 def check_evaluation(place: Place) -> None:
@@ -275,7 +275,7 @@ BLOCKS: dict[str, Callable[[Place], None]] = {
     "more emulated": more_emulated,
     "benchmark": benchmark,
     "updates": updates,
-    "variants": variants,
+    "faces": faces,
     "consumer": consumer,
     "pictures": pictures,
     "fuzz": fuzz,

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <map>
 
+#include "plan/stepping.h"
+
 namespace spidergen::plan {
 namespace {
 
@@ -24,6 +26,9 @@ constexpr int conversion_registers = 32;  // of 16-bit cells
 constexpr int shared_row_registers = 32;
 constexpr int register_unit = 8;
 constexpr int most_warps = 20;  // of a multiprocessor: more were no faster
+// The same where an update reads fields, some rows ahead; beside constant faces more registers are needed.
+constexpr int most_warps_of_fields = 16;
+constexpr int most_warps_of_fields_and_constants = 12;
 // Of more, multiply-adds take longer than memory, and idle lanes cost time. Walks of doubles are slower.
 constexpr int most_taps = 40;
 constexpr int most_taps_of_doubles = 81;
@@ -42,8 +47,8 @@ int registers_of(const Contraction& contraction, int rows, int steps_in_flight) 
 
 /// The smallest tile of which three quarters of the input rows are its own: many of them are resident, and
 /// few rows are read again. Far reaches have none; they take the largest that leaves registers for other
-/// warps.
-int choose_rows(const Contraction& contraction, int steps_in_flight) {
+/// warps. Where an update reads fields `many_warps` are faster than large tiles.
+int choose_rows(const Contraction& contraction, int steps_in_flight, bool many_warps) {
   const int outputs = vector_bytes / contraction.element_bytes;
   const auto taps = static_cast<int>(contraction.taps.size());
   const int most = contraction.element_bytes > word_bytes ? most_products_of_doubles : most_products;
@@ -51,6 +56,7 @@ int choose_rows(const Contraction& contraction, int steps_in_flight) {
     return rows + steps_in_flight - 1 <= most_input_rows && rows * taps * outputs <= most &&
            registers_of(contraction, rows, steps_in_flight) <= registers;
   };
+  if (many_warps) return fits(fewest_rows, most_registers) ? fewest_rows : 0;
   for (int rows = fewest_rows; rows <= most_rows; rows += 4) {
     if (3 * (rows + steps_in_flight - 1) <= 4 * rows && fits(rows, usual_registers)) return rows;
   }
@@ -60,10 +66,11 @@ int choose_rows(const Contraction& contraction, int steps_in_flight) {
   return 0;
 }
 
+constexpr int for_constants = 48;
+
 /// Registers that finding cells beyond the faces takes while rows wait in others, so that none are spilled.
 int registers_at_faces(const spec::StencilSpec& spec) {
   constexpr int for_maps = 24;
-  constexpr int for_constants = 48;
   int most = 0;
   for (const spec::AxisBoundary& axis : spec.boundary) {
     for (const spec::Face& face : {axis.low, axis.high}) {
@@ -74,6 +81,13 @@ int registers_at_faces(const spec::StencilSpec& spec) {
     }
   }
   return most;
+}
+
+/// How many warps a multiprocessor has.
+int most_warps_of(const spec::StencilSpec& spec) {
+  if (work_of_update(spec).fields == 0) return most_warps;
+  return registers_at_faces(spec) == for_constants ? most_warps_of_fields_and_constants
+                                                   : most_warps_of_fields;
 }
 
 /// The tap rows of sum `sum`, where each is a multiple of the first, as of Sobel's operators: then the row is
@@ -116,8 +130,9 @@ Offer<Cores2d> Cores2d::plan(const Problem& problem, const Contraction& contract
   const int steps_in_flight = range_of(contraction.taps, &CoreTap::step).count();
   tile.left_lanes = divide_up(std::max(0, -columns.low), tile.outputs);
   tile.right_lanes = divide_up(std::max(0, columns.high), tile.outputs);
+  const bool many_warps = contraction.element_bytes <= word_bytes && work_of_update(problem.spec).fields > 0;
   if (tile.left_lanes + tile.right_lanes <= most_idle_lanes)
-    tile.tile_rows = choose_rows(contraction, steps_in_flight);
+    tile.tile_rows = choose_rows(contraction, steps_in_flight, many_warps);
   if (tile.tile_rows == 0) return Offer<Cores2d>::none("sums and inputs of a tile find no room in registers");
   tile.estimated_registers =
       registers_of(contraction, tile.tile_rows, steps_in_flight) + registers_at_faces(problem.spec);
@@ -135,7 +150,7 @@ Offer<Cores2d> Cores2d::plan(const Problem& problem, const Contraction& contract
   }
   const int registers = round_up(tile.estimated_registers, register_unit);
   tile.blocks_per_multiprocessor =
-      std::min(most_warps / tile.warps_per_block,
+      std::min(most_warps_of(problem.spec) / tile.warps_per_block,
                registers_per_multiprocessor / (registers * threads_per_warp * tile.warps_per_block));
   tile.tile_input_rows = tile.tile_rows + steps_in_flight - 1;
   tile.cells_loaded = tile.outputs * tile.tile_input_rows;

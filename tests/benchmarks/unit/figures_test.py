@@ -12,11 +12,10 @@ HERE = pathlib.Path(__file__).resolve().parent
 SAMPLE = HERE / "sample.csv"
 FIGURES = {
     "rates": ["Star-2D1R", "Box-2D7R", "sparse", "dense", "cudnn", "device copy", "example device"],
-    "ratios": ["burst", "sustained", "floor", "warpgroup, burst"],
+    "ratios": ["burst", "sustained", "floor"],
     "trend": ["box2d_r1", "box2d_r7"],
     "lines": ["box1d_r1", "box1d_r7", "million points of a line"],
     "load": ["copy engine", "Box-2D7R"],
-    "ablation": ["Box-2D2R", "Box-2D7R", "1280 x 1280", "sparse products, element swap", "tiles, as planned"],
     "odd_sizes": ["10007x9973", "10240x10240, rows shifted by 1"],
 }
 
@@ -24,17 +23,12 @@ FIGURES = {
 TABLE_LINES = [
     "example device, driver 0.0; 2026-01-02.",
     "| Box-2D7R | 150.0 | 1.471 | 107.1 | 699 | 165.0 | 1.618 | 1830 | 675 |",
-    "| Box-2D7R (warpgroup) | 121.0 | 1.186 | 102.0 | 867 | 133.0 | 1.304 | 1830 | 675 |",
-    "| Box-2D3R | 118.0 | 1082.0 (9.17) | 160.0 (1.36) | - |",
+    "| Box-2D3R | 118.0 | 1082.0 (9.17) | 160.0 (1.36) |",
     "| 512 | 1.200 | 1.600 |",
-    "| Box-2D1R | 1.060 | 1.607 |",
+    "| box2d_r1 | 1.060 | 1.607 |",
     "| 10240000 | 11.0 | 1.100 | 12.0 | 1.200 |",
     "| 1000000000 | 1050.0 | 1.050 | - | - |",
-    "| Box-2D2R | 1280 | 4.0 | 3.2 (1.25) | 2.5 (1.28) | 2.4 (1.04) |",
-    "| Box-2D7R | 10240 | 240.0 | 200.0 (1.20) | 160.0 (1.25) | 150.0 (1.07) |",
-    "| Box-2D1R | sparse | 112.50 | 112.00 | 0.9956 | 3728 | 3745 |",
-    "| Box-2D3R | dense | 160.00 | 160.00 | 1.0000 | 2621 | 2621 |",
-    "| heat2d | sparse | f16 | 10240x10240 | 120.0 | 1.176 | 874 | 130.0 | 1.275 |",
+    "| heat2d | f16 | 10240x10240 | 120.0 | 1.176 | 874 | 130.0 | 1.275 |",
     "| box3d_r1 | 768x768x768 | 500.0 | - | - | 1.020 | - | 1.040 |",
 ]
 

@@ -30,6 +30,14 @@ inline namespace device_4 {
 template <class Stencil>
 struct Cores2d;
 
+/// What the updates of some rows read: nothing where there is no update.
+template <class Stencil, int outputs, int rows, bool updates = HasUpdate<Stencil>::value>
+struct UpdatesAhead {};
+template <class Stencil, int outputs, int rows>
+struct UpdatesAhead<Stencil, outputs, rows, true> {
+  PointInputs<Stencil, outputs> of_row[rows];
+};
+
 // Whether a tile needs care is the same for all lanes of its warp. Asked of the warp the compiler knows it,
 // and what follows has no code for lanes that are apart.
 template <class Stencil>
@@ -363,22 +371,44 @@ struct Cores2d {
     return false;
   }
 
+  /// What updates read of rows that are requested ahead, in turn: their latency is that of inputs.
+  static constexpr int update_rows_ahead = 4;
+  using RowInputs = UpdatesAhead<Stencil, outputs, update_rows_ahead>;
+
+  /// Requests what the update of output row `row` reads besides this lane's vector of inputs.
+  template <int row>
+  SPIDER_DEVICE static void request_update(const ArgumentsOf<Stencil>& field, const Tile& tile,
+                                           const OutputClip& clip, int rows_left, RowInputs& ahead) {
+    if constexpr (HasUpdate<Stencil>::value && row < tile_rows) {
+      const PointPlace place{0, tile.row + row, tile.lane_column};
+      const bool wanted = row < rows_left;
+      const bool whole = wanted && clip.whole;
+      const std::uint32_t bits = wanted ? clip.single : 0;
+      PointInputs<Stencil, outputs>& inputs = ahead.of_row[row % update_rows_ahead];
+      if constexpr (holds_inputs()) {
+        inputs.load_fields(field, place, whole, bits, typename Stencil::FurtherFields{});
+      } else {
+        inputs.load(field, place, whole, bits);
+      }
+    }
+  }
+
+  template <int... row>
+  SPIDER_DEVICE static void request_updates(const ArgumentsOf<Stencil>& field, const Tile& tile,
+                                            const OutputClip& clip, int rows_left, RowInputs& ahead,
+                                            std::integer_sequence<int, row...> /*first rows*/) {
+    (request_update<row>(field, tile, clip, rows_left, ahead), ...);
+  }
+
   /// Updates a complete row of the tile; `own` is this lane's vector of its inputs.
-  SPIDER_DEVICE static void update_row(const ArgumentsOf<Stencil>& field, const Tile& tile,
-                                       const OutputClip& clip, int row, bool wanted, const Vector& own,
+  SPIDER_DEVICE static void update_row(const ArgumentsOf<Stencil>& field, const Tile& tile, int row,
+                                       const Vector& own, PointInputs<Stencil, outputs>& inputs,
                                        OutputSums<Stencil, outputs>& sums) {
-    const PointPlace place{0, tile.row + row, tile.lane_column};
-    const bool whole = wanted && clip.whole;
-    const std::uint32_t bits = wanted ? clip.single : 0;
-    PointInputs<Stencil, outputs> inputs{};
-    if constexpr (!holds_inputs()) {
-      inputs.load(field, place, whole, bits);
-    } else {
+    if constexpr (holds_inputs()) {
       SPIDER_UNROLL
       for (int i = 0; i < vector_words; ++i) inputs.input[i] = word_of<Word>(own, i);
-      inputs.load_fields(field, place, whole, bits, typename Stencil::FurtherFields{});
     }
-    inputs.update(field, place, sums);
+    inputs.update(field, {0, tile.row + row, tile.lane_column}, sums);
   }
 
   /// The input row of an output row; the first where the taps' rows do not have it.
@@ -391,13 +421,16 @@ struct Cores2d {
   template <int i>
   SPIDER_DEVICE static void take_row(const ArgumentsOf<Stencil>& field, const Tile& tile,
                                      const OutputClip& clip, int rows_left, const Rows& rows, Sums& sums,
-                                     Element*& to) {
+                                     [[maybe_unused]] RowInputs& ahead, Element*& to) {
     add_row<i>(rows[i], sums);
     constexpr int complete = i - (steps - 1);
     if constexpr (complete >= 0) {
       OutputSums<Stencil, outputs>& row = sums[complete % steps];
-      if constexpr (HasUpdate<Stencil>::value)
-        update_row(field, tile, clip, complete, complete < rows_left, rows[own_row<complete>()], row);
+      if constexpr (HasUpdate<Stencil>::value) {
+        update_row(field, tile, complete, rows[own_row<complete>()],
+                   ahead.of_row[complete % update_rows_ahead], row);
+        request_update<complete + update_rows_ahead>(field, tile, clip, rows_left, ahead);
+      }
       store_outputs<Cells, false, HasUpdate<Stencil>::value>(to, complete < rows_left, clip, row[0]);
       to += tile.output_stride;
       clear_sums(row);
@@ -413,7 +446,10 @@ struct Cores2d {
     const int rows_left = tile.wanted.row_end - tile.row;
     Sums sums = {};
     Element* to = tile.output + (tile.row * tile.output_stride + tile.lane_column);
-    (take_row<i>(field, tile, clip, rows_left, rows, sums, to), ...);
+    RowInputs ahead{};
+    request_updates(field, tile, clip, rows_left, ahead,
+                    std::make_integer_sequence<int, update_rows_ahead>{});
+    (take_row<i>(field, tile, clip, rows_left, rows, sums, ahead, to), ...);
   }
 };
 

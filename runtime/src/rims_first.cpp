@@ -118,13 +118,14 @@ void try_walks(const Facts& facts, VolumeGrid grid, RimGrid rims, Best& best) {
   }
 }
 
-/// Of a field in 3D, whose blocks walk along z.
-RimsFirstLaunch choose_volume(const Tiling& tiling, const Box& box, const backend::Residency& residency,
-                              const RimPlanes& rims) {
+}  // namespace
+
+RimsFirstLaunch choose_rims_first(const Tiling& tiling, const Box& box, const backend::Residency& residency,
+                                  const RimPlanes& rims) {
   constexpr std::int64_t most_parts = 16;
   const std::int64_t thinnest = std::max(rims.low, rims.high);
   const std::int64_t sides = count_sides(rims);
-  if (rims.axis != 0 || sides * thinnest >= box.extent[0]) return {};
+  if (!tiling.tells_rims || sides == 0 || sides * thinnest >= box.extent[0]) return {};
   const Launch whole = choose_blocks(tiling, box, residency);
   const VolumeGrid& all = whole.grid.volume;
   const std::int64_t tiles = std::int64_t{all.across} * all.down;
@@ -156,31 +157,6 @@ RimsFirstLaunch choose_volume(const Tiling& tiling, const Box& box, const backen
   const std::int64_t blocks = rim_blocks + blocks_between(facts, best.grid, best.rims);
   if (blocks > std::numeric_limits<std::int32_t>::max()) return {};
   return {{{{}, best.grid, {}}, blocks}, best.rims};
-}
-
-/// Of a field in 2D, whose blocks walk nowhere: those of the last rows come first, then those of the first
-/// ones.
-RimsFirstLaunch choose_tiles(const Tiling& tiling, const Box& box, const backend::Residency& residency,
-                             const RimPlanes& rims) {
-  const std::int64_t rows = tiling.tile_extent[1];
-  const std::int64_t last_rows = (box.extent[1] - 1) % rows + 1;
-  RimsFirstLaunch chosen{choose_blocks(tiling, box, residency)};
-  const VolumeGrid& grid = chosen.launch.grid.volume;
-  const std::int64_t tile_rows = rims.low > 0 ? 2 : 1;
-  if (rims.axis != 1 || tiling.row_anchor != 1 || rims.low > rows || rims.high > last_rows ||
-      grid.down <= tile_rows)
-    return {};
-  chosen.rims.blocks = static_cast<std::int32_t>(tile_rows * grid.across);
-  return chosen;
-}
-
-}  // namespace
-
-RimsFirstLaunch choose_rims_first(const Tiling& tiling, const Box& box, const backend::Residency& residency,
-                                  const RimPlanes& rims) {
-  if (!tiling.tells_rims || count_sides(rims) == 0) return {};
-  const bool is_flat = tiling.prologue_steps == 0 && tiling.preferred_steps == 0;  // nothing walks
-  return is_flat ? choose_tiles(tiling, box, residency, rims) : choose_volume(tiling, box, residency, rims);
 }
 
 void put_rims(BlockGrid& grid, const RimGrid& rims) {

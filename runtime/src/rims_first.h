@@ -12,9 +12,8 @@
 
 namespace spider {
 
-/// Planes at both ends of a box along an axis, z or y, that neighbours take; 0: there is none.
+/// Planes at both ends of a box along z that neighbours take; 0: there is none.
 struct RimPlanes {
-  int axis = 0;
   std::int64_t low = 0;
   std::int64_t high = 0;
   [[nodiscard]] bool operator==(const RimPlanes&) const = default;

@@ -45,9 +45,8 @@ struct VolumeGrid {
 
 /// Of a launch of TilingKind::blocks that says when its rims are stored, beside its VolumeGrid: the first
 /// `blocks` blocks are those of the box's last planes, then of its first ones, each with one walk of all
-/// these; those between them are cut as VolumeGrid says (spider/field/rims_first.h). Blocks of a 2D field,
-/// which walk nowhere, have no planes: the first ones have both edges anyway. It is told by the members of
-/// BlockGrid::strips, in this order, which such launches have no other use for.
+/// these; those between them are cut as VolumeGrid says (spider/field/rims_first.h). It is told by the
+/// members of BlockGrid::strips, in this order, which such launches have no other use for.
 struct RimGrid {
   /// The halves of the address of the counter that each block of a rim raises by 1; 0: no rims come first.
   std::uint32_t counter[2];

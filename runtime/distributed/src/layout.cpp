@@ -271,22 +271,14 @@ Messages make_messages(const CutField& field, const spider_grid_layout& layout) 
 }
 
 RimPlanes rim_planes(const Messages& messages) {
-  // Tags of messages along one axis alone, up and down.
-  constexpr std::array<std::array<int, 2>, 2> tags{{{4, 22}, {10, 16}}};
-  for (int axis = 0; axis < 2; ++axis) {
-    const auto& [down, up] = tags.at(static_cast<std::size_t>(axis));
-    RimPlanes rims{axis};
-    bool is_alone = true;
-    for (const Message& message : messages.all) {
-      if (message.tag != down && message.tag != up) {
-        is_alone = false;
-      } else if (message.sends) {
-        (message.tag == down ? rims.low : rims.high) = message.send.extent[axis];
-      }
-    }
-    if (is_alone && rims.low + rims.high > 0) return rims;
+  constexpr int down = 4;  // tags of messages along z alone
+  constexpr int up = 22;
+  RimPlanes rims;
+  for (const Message& message : messages.all) {
+    if (message.tag != down && message.tag != up) return {};
+    if (message.sends) (message.tag == down ? rims.low : rims.high) = message.send.extent[0];
   }
-  return {};
+  return rims;
 }
 
 std::int64_t count_cells(const Box& box) {

@@ -72,7 +72,7 @@ struct Messages {
 };
 [[nodiscard]] Messages make_messages(const CutField& field, const spider_grid_layout& layout);
 
-/// The planes, or rows, at both ends of a part that neighbours take, where they take nothing else; else none.
+/// The planes at both ends of a part that neighbours take, where they take nothing else; else none.
 [[nodiscard]] RimPlanes rim_planes(const Messages& messages);
 
 [[nodiscard]] std::int64_t count_cells(const Box& box);

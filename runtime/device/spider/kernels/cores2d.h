@@ -12,7 +12,6 @@
 #pragma once
 
 #include <spider/field/boundary.h>
-#include <spider/field/rims_first.h>
 #include <spider/kernel.h>
 #include <spider/loads/tile_window.h>
 #include <spider/machine/instructions.h>
@@ -44,7 +43,6 @@ template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_cores2d(const ArgumentsOf<Stencil> field) {
   SPIDER_ENTRY;
-  const TellRimsAtExit tells(field);
   using Kernel = Cores2d<Stencil>;
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
@@ -456,20 +454,18 @@ struct Cores2d {
 template <class Stencil>
 constexpr SweepForm cores2d_form() {
   using Kernel = Cores2d<Stencil>;
-  SweepForm form = of_images({sweep_cores2d<Stencil>,
-                              {TilingKind::blocks,
-                               Stencil::warps_per_block,
-                               0,
-                               Kernel::vector_bytes,
-                               Kernel::vector_bytes,
-                               {1, Kernel::tile_rows, Stencil::warps_per_block * Kernel::tile_columns},
-                               Kernel::left_lanes * Kernel::outputs,
-                               Kernel::right_lanes * Kernel::outputs,
-                               Kernel::column_anchor,
-                               0,
-                               0}});
-  form.tiling.tells_rims = tells_rims;
-  return form;
+  return of_images({sweep_cores2d<Stencil>,
+                    {TilingKind::blocks,
+                     Stencil::warps_per_block,
+                     0,
+                     Kernel::vector_bytes,
+                     Kernel::vector_bytes,
+                     {1, Kernel::tile_rows, Stencil::warps_per_block * Kernel::tile_columns},
+                     Kernel::left_lanes * Kernel::outputs,
+                     Kernel::right_lanes * Kernel::outputs,
+                     Kernel::column_anchor,
+                     0,
+                     0}});
 }
 
 }  // namespace device_4

@@ -259,6 +259,8 @@ function(_spider_kernel_library where spec stem backend architectures depends ou
     add_library(${library} STATIC "${source}" "${header}" "${stamp}")
     set_target_properties(${library} PROPERTIES CUDA_ARCHITECTURES "${architectures}")
     target_compile_features(${library} PRIVATE cuda_std_17)
+    # Of a project with ranks kernels say when their rims are stored (device/spider/field/rims_first.h).
+    target_compile_definitions(${library} PRIVATE "$<$<TARGET_EXISTS:SpiderGen::distributed>:SPIDER_TELLS_RIMS>")
     target_link_libraries(${library} PUBLIC SpiderGen::runtime)
     _spider_warn_of_fast_math("${where}")
   else()

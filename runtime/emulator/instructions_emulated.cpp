@@ -543,6 +543,10 @@ void raise(std::uint64_t* word, std::uint64_t value) {
   }
 }
 
+void count_stored(std::uint32_t* counter) {
+  std::atomic_ref<std::uint32_t>(*counter).fetch_add(1, std::memory_order_release);
+}
+
 }  // namespace device
 }  // namespace device_4
 

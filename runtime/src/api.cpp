@@ -286,13 +286,6 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
                                         "reductions must be null and 0"};
 }
 
-SweepFields given_by(const spider_sweep& given) {
-  const spider_sweep sweep = spider::extended(given);
-  return {sweep.in,           sweep.out,          sweep.previous,          sweep.fields,
-          sweep.scalars,      sweep.out_previous, spider::batch_of(sweep), sweep.scratch,
-          sweep.scratch_bytes};
-}
-
 /// One sweep of so many steps; 0 stands for the kernel's.
 Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t steps) {
   if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
@@ -300,7 +293,7 @@ Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t
   const auto& [z, y, x] = sweep->extent;
   const spider::Box box{{sweep->offset[0], sweep->offset[1], sweep->offset[2]}, {z, y, x}};
   const bool all = z == 0 && y == 0 && x == 0;
-  return apply(kernel, given_by(*sweep), all ? nullptr : &box, sweep->part, steps, sweep->stream);
+  return apply(kernel, spider::given_by(*sweep), all ? nullptr : &box, sweep->part, steps, sweep->stream);
 }
 
 /// Is a further field the memory of an output, and would change from step to step?
@@ -437,7 +430,7 @@ Outcome spider::check_run(const spider_kernel* kernel, const spider_sweep* sweep
   if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
   if (kernel->system != nullptr) return check_system(*kernel, extended(*sweep));
   if (sweep->in == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
-  const SweepFields given = given_by(*sweep);
+  const SweepFields given = spider::given_by(*sweep);
   const std::int32_t steps = writes_before(*kernel) && given.out_previous == nullptr ? 1 : kernel->info.steps;
   return check_images(*kernel, given, sweep->part == nullptr ? whole_part(*sweep->in) : *sweep->part, steps);
 }
@@ -563,7 +556,7 @@ spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* 
     }
     const auto& [z, y, x] = sweep->extent;
     if (sweep->part == nullptr && z == 0 && y == 0 && x == 0)
-      return iterate(kernel, given_by(*sweep), steps, sweep->stream, result);
+      return iterate(kernel, spider::given_by(*sweep), steps, sweep->stream, result);
     for (std::int32_t i = 0; i < kernel->form_count; ++i) {
       if (kernel->forms[i].steps != steps) continue;
       if (result != nullptr) *result = sweep->out;

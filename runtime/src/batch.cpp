@@ -120,6 +120,12 @@ Batch batch_of(const spider_sweep& sweep) {
   return batch;
 }
 
+SweepFields given_by(const spider_sweep& given) {
+  const spider_sweep sweep = extended(given);
+  return {sweep.in,           sweep.out,       sweep.previous, sweep.fields,       sweep.scalars,
+          sweep.out_previous, batch_of(sweep), sweep.scratch,  sweep.scratch_bytes};
+}
+
 Outcome check_apart(const spider_kernel& kernel, const SweepFields& given, const spider_part& part) {
   if (is_empty(*given.in)) return {};
   const Batch& batch = given.batch;

@@ -16,6 +16,9 @@ namespace spider {
 /// The batch of a sweep that is checked.
 [[nodiscard]] Batch batch_of(const spider_sweep& sweep);
 
+/// What a sweep is given, whose batch is checked.
+[[nodiscard]] SweepFields given_by(const spider_sweep& sweep);
+
 /// Whether images that are written share no cell with others, or with what is read of others. The first
 /// images are checked already.
 [[nodiscard]] backend::Outcome check_apart(const spider_kernel& kernel, const SweepFields& given,

@@ -23,10 +23,6 @@ constexpr std::int32_t start_steps = 12;
 constexpr std::int32_t start_planes = 3;
 constexpr std::int32_t least_planes = 4;
 
-std::int64_t divide_up(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /// The strips of a box, not yet cut into rows.
 StripGrid cut_columns(const Tiling& tiling, const Box& box) {
   const std::int32_t width = tiling.tile_extent[2];
@@ -136,19 +132,6 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
   return best;
 }
 
-/// Blocks that walk far drift apart, until what neighbours share has left the L2 cache. It holds more planes
-/// where they are smaller than those of a large field.
-std::int64_t longest_volume_walk(const Tiling& tiling, const Box& box) {
-  constexpr std::int64_t large_plane = std::int64_t{768} * 768;
-  constexpr std::int64_t most_planes = 64;
-  const std::int64_t planes = box.extent[0];
-  if (tiling.preferred_steps == 0) return planes;
-  const std::int64_t of_large_fields = std::int64_t{2} * tiling.preferred_steps;
-  const std::int64_t of_small_fields =
-      std::min(most_planes, of_large_fields * large_plane / (box.extent[1] * box.extent[2]));
-  return std::min(planes, std::max(of_large_fields, of_small_fields));
-}
-
 struct Walks {
   std::int64_t planes;  ///< of a walk
   std::int64_t steps;   ///< that the waves of all of them take
@@ -157,7 +140,7 @@ struct Walks {
 /// A tile's planes in so many walks, and how many steps `waves` waves of these take.
 Walks cut_tiles(const Tiling& tiling, std::int64_t planes, std::int64_t walks, std::int64_t waves) {
   const std::int64_t of_walk = divide_up(planes, walks);
-  return {of_walk, waves * (of_walk + tiling.prologue_steps + start_planes)};
+  return {of_walk, waves * (of_walk + lead_of_volume_walk(tiling))};
 }
 
 /// Walks of equal length of so many tiles, of at most `longest` planes, that fill whole waves best.
@@ -409,6 +392,23 @@ FormLaunch choose_with_rims(const spider_kernel& kernel, std::size_t first, std:
 }
 
 }  // namespace
+
+std::int64_t lead_of_volume_walk(const Tiling& tiling) {
+  return tiling.prologue_steps + start_planes;
+}
+
+/// Blocks that walk far drift apart, until what neighbours share has left the L2 cache. It holds more planes
+/// where they are smaller than those of a large field.
+std::int64_t longest_volume_walk(const Tiling& tiling, const Box& box) {
+  constexpr std::int64_t large_plane = std::int64_t{768} * 768;
+  constexpr std::int64_t most_planes = 64;
+  const std::int64_t planes = box.extent[0];
+  if (tiling.preferred_steps == 0) return planes;
+  const std::int64_t of_large_fields = std::int64_t{2} * tiling.preferred_steps;
+  const std::int64_t of_small_fields =
+      std::min(most_planes, of_large_fields * large_plane / (box.extent[1] * box.extent[2]));
+  return std::min(planes, std::max(of_large_fields, of_small_fields));
+}
 
 Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
                      const Box& field) {

@@ -11,6 +11,10 @@
 
 namespace spider {
 
+[[nodiscard]] constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
 struct Launch {
   BlockGrid grid;
   std::int64_t blocks;
@@ -36,6 +40,12 @@ struct FormLaunch {
 /// interior, whose faces count for TilingKind::overlapping.
 [[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
                                    const Box& field = {});
+
+/// Input steps of a walk along z before its first outputs, and what it does nothing in, in steps.
+[[nodiscard]] std::int64_t lead_of_volume_walk(const Tiling& tiling);
+
+/// Planes of a walk of TilingKind::blocks that are as many as run well.
+[[nodiscard]] std::int64_t longest_volume_walk(const Tiling& tiling, const Box& box);
 
 /// Cuts a box into blocks of Tiling::tile_extent outputs for a sweep of a system, or TilingKind::boxes: along
 /// x first, then y, then z (BlockGrid::volume).

@@ -127,19 +127,19 @@ build_programs() {
     shared+=("$object")
   done
   for source in "$kernels"/systems/kernels/*.cu; do
-    compile "system_$(basename -- "$source" .cu)" "$source" -std=c++17
+    compile "system_$(basename -- "$source" .cu)" "$source" -std=c++17 -DSPIDER_TELLS_RIMS
     of_systems+=("$object")
   done
   compile systems_main "$root/tests/distributed/systems.cpp" -std=c++20
   of_systems+=("$object")
   for source in "$kernels"/{sweeps,updates}/kernels/*.cu; do
-    compile "sweep_$(basename -- "$source" .cu)" "$source" -std=c++17
+    compile "sweep_$(basename -- "$source" .cu)" "$source" -std=c++17 -DSPIDER_TELLS_RIMS
     of_sweeps+=("$object")
   done
   compile sweeps_main "$root/tests/distributed/cases.cpp" -std=c++20
   of_sweeps+=("$object")
   for source in "$kernels"/application/*.cu; do
-    compile "application_$(basename -- "$source" .cu)" "$source" -std=c++17
+    compile "application_$(basename -- "$source" .cu)" "$source" -std=c++17 -DSPIDER_TELLS_RIMS
     of_application+=("$object")
   done
   for source in "$root"/tests/consumer/distributed/*.cpp; do

@@ -43,6 +43,20 @@ struct VolumeGrid {
   std::int32_t whole_tiles, whole_blocks, rest_planes;
 };
 
+/// Of a launch of TilingKind::blocks that says when its rims are stored, beside its VolumeGrid: the first
+/// `blocks` blocks are those of the box's last planes, then of its first ones, each with one walk of all
+/// these; those between them are cut as VolumeGrid says (spider/field/rims_first.h). It is told by the
+/// members of BlockGrid::strips, in this order, which such launches have no other use for.
+struct RimGrid {
+  /// The halves of the address of the counter that each block of a rim raises by 1; 0: no rims come first.
+  std::uint32_t counter[2];
+  std::int32_t blocks;
+  std::int32_t low, high;  ///< planes of the first and the last ones; 0: none
+  /// Of kernels that do not balance their tails: walks of VolumeGrid::planes between the rims; those behind
+  /// them have rest_planes.
+  std::int32_t long_walks;
+};
+
 /// How a launch cuts an axis into pieces of Tiling::tile_extent cells that overlap. Each stores what lies
 /// within its margins, or up to a face of the field at which it ends; spider/field/overlapping.h says where a
 /// piece lies.
@@ -293,6 +307,7 @@ struct Tiling {
   std::int32_t high_face_steps = 0;  ///< and those that end at its last one
   std::int32_t tile_cells = 0;       ///< of TilingKind::rectangles: that a block has room for
   bool walks_tiles = false;  ///< of systems: a block takes tile after tile, VolumeGrid::whole_blocks apart
+  bool tells_rims = false;   ///< of TilingKind::blocks: the function does what RimGrid says
 };
 
 /// One way of computing a sweep: a function, how boxes are cut for it, and the boxes that it is for. All

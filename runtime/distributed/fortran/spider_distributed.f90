@@ -3,12 +3,12 @@
 !> them: Fortran's x, y, z backwards.
 module spider_distributed
   use, intrinsic :: iso_c_binding
-  use spider, only: spider_field, spider_sweep
+  use spider, only: spider_field, spider_string, spider_sweep
   implicit none
   private
   public :: spider_grid_create, spider_grid_free, spider_grid_exchange, spider_grid_iterate, spider_grid_run, spider_grid_wait
   public :: spider_grid_scatter, spider_grid_gather, spider_grid_read_npy, spider_grid_write_npy, spider_select_device
-  public :: spider_get_layout, spider_grid_of_field
+  public :: spider_get_layout, spider_grid_of_field, spider_grid_transport
 
   integer(c_int32_t), parameter, public :: SPIDER_ERROR_RANKS = 13
 
@@ -34,6 +34,10 @@ module spider_distributed
       type(c_ptr), value :: grid
     end function
     type(c_ptr) function grid_info(grid) bind(c, name='spider_grid_info')
+      import :: c_ptr
+      type(c_ptr), value :: grid
+    end function
+    type(c_ptr) function grid_transport(grid) bind(c, name='spider_grid_transport')
       import :: c_ptr
       type(c_ptr), value :: grid
     end function
@@ -129,6 +133,14 @@ contains
 
     call c_f_pointer(grid_info(grid), known)
     layout = known
+  end function
+
+  !> How halos come to this rank and leave it, in words, of a grid that was created.
+  function spider_grid_transport(grid) result(words)
+    type(c_ptr), intent(in) :: grid
+    character(:), allocatable :: words
+
+    words = spider_string(grid_transport(grid))
   end function
 
   integer(c_int32_t) function spider_grid_read_npy(grid, path, field) result(status)

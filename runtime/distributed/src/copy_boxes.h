@@ -82,17 +82,58 @@ inline bool suits_engines(const spider_field& field, const Box& box, std::int64_
          (box.extent[0] == 1 || field.stride[0] % field.stride[1] == 0);
 }
 
-/// Copies a box that suits copy engines, in the order of the stream.
+/// Copies of bytes that lie together, to be started with one call. Copies within a device are else a
+/// kernel's, which waits for places that a sweep has.
+class EngineCopies {
+ public:
+  void add(void* to, const void* from, std::size_t bytes) {
+    to_[count_] = to;
+    from_[count_] = from;
+    bytes_[count_++] = bytes;
+  }
+  Outcome start(cudaStream_t stream, const char* what) {
+    if (count_ == 0) return {};
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    Outcome started = of_cuda(cudaStreamIsCapturing(stream, &status), "asking the stream");
+    if (started.status == SPIDER_OK && status == cudaStreamCaptureStatusNone && start_together(stream))
+      return {};
+    for (std::size_t i = 0; i < count_ && started.status == SPIDER_OK; ++i)
+      started = of_cuda(cudaMemcpyAsync(to_[i], from_[i], bytes_[i], cudaMemcpyDefault, stream), what);
+    return started;
+  }
+
+ private:
+  /// False where the toolkit or the driver is older.
+  bool start_together([[maybe_unused]] cudaStream_t stream) {
+#if CUDART_VERSION >= 13000
+    cudaMemcpyAttributes beside{};
+    beside.srcAccessOrder = cudaMemcpySrcAccessOrderStream;
+    beside.flags = cudaMemcpyFlagPreferOverlapWithCompute;
+    std::size_t first = 0;
+    const cudaError_t error = cudaMemcpyBatchAsync(to_, from_, bytes_, count_, &beside, &first, 1, stream);
+    return of_cuda(error, "copying halos").status == SPIDER_OK;
+#else
+    return false;
+#endif
+  }
+
+  void* to_[most_boxes] = {};
+  const void* from_[most_boxes] = {};
+  std::size_t bytes_[most_boxes] = {};
+  std::size_t count_ = 0;
+};
+
+/// Copies a box that suits copy engines, in the order of the stream; one whose cells lie together when
+/// `together` is started.
 inline Outcome copy_by_engine(const spider_field& field, const Box& box, std::int64_t element_bytes,
-                              void* packed, bool packs, cudaStream_t stream) {
+                              void* packed, bool packs, cudaStream_t stream, EngineCopies& together) {
   const char* const what = packs ? "copying halos" : "copying halos into a field";
   void* const cells = start_of(field, box, element_bytes);
   const auto width = static_cast<std::size_t>(box.extent[2] * element_bytes);
   if (lies_together(field, box)) {
     const std::size_t bytes = width * static_cast<std::size_t>(box.extent[0] * box.extent[1]);
-    return of_cuda(
-        cudaMemcpyAsync(packs ? packed : cells, packs ? cells : packed, bytes, cudaMemcpyDefault, stream),
-        what);
+    together.add(packs ? packed : cells, packs ? cells : packed, bytes);
+    return {};
   }
   // A box with one row a plane is copied as one plane, whose rows are its planes.
   const bool is_flat = box.extent[1] == 1;

@@ -45,6 +45,11 @@ const char* name_of(FaceRule rule) {
   }
 }
 
+/// Do sweeps read around points of their input alone? Those of several steps with `previous` do of that, too.
+bool has_one_halo(const spider_kernel& kernel) {
+  return kernel.info.previous == nullptr || kernel.info.steps == 1;
+}
+
 /// Are fields in the memory of GPUs?
 bool on_devices() {
   return backend::kind() == SPIDER_BACKEND_CUDA;
@@ -230,6 +235,18 @@ Outcome cut(spider_grid& grid, const spider_kernel& kernel, const Extents& whole
   return {};
 }
 
+/// Whether sweeps say when rims are stored, in words; nothing where no halos move between GPUs.
+std::string way_of_rims(const spider_grid& grid) {
+  const spider_kernel& kernel = *grid.kernel;
+  if (!on_devices() || grid.layout.ranks == 1) return {};
+  const RimPlanes rims = rim_planes(grid.messages);
+  const bool do_tell = kernel.system == nullptr && grid.transport->rim_counter(nullptr) != nullptr &&
+                       rims.low + rims.high > 0 && has_one_halo(kernel) &&
+                       std::any_of(kernel.forms, kernel.forms + kernel.form_count,
+                                   [](const SweepForm& form) { return form.tiling.tells_rims; });
+  return do_tell ? "; rims first, in the launch of the sweep" : "; rims in launches of their own";
+}
+
 /// Everything behind the duplicate of the communicator.
 Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel, const std::int64_t* whole,
               const std::int32_t* periodic, bool has_place) {
@@ -263,7 +280,7 @@ Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel,
   if (fit.status == SPIDER_OK) fit = cut(grid, *kernel, {whole[0], whole[1], whole[2]}, parts, rank);
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
   if (fit = make_transport(grid); fit.status != SPIDER_OK) return fit;
-  grid.routes = grid.transport->routes();
+  grid.routes = grid.transport->routes() + way_of_rims(grid);
   for (const auto& field : grid.fields) {
     field->transport = grid.transport;
     field->routes = grid.routes;
@@ -426,6 +443,82 @@ void sweep_part(spider_grid& grid, const spider_sweep& sweep, std::int32_t steps
   keep_first(outcome, transport.join(sweep.stream));
 }
 
+/// A sweep between two exchanges, and the planes that the next one takes of its output.
+struct Turn {
+  const spider_sweep* sweep;
+  std::int32_t steps;
+  const Messages* next;  ///< of the sweep that follows; null: there is none
+};
+
+const Messages& messages_of(const spider_grid& grid, std::int32_t steps) {
+  return steps == 1 ? grid.messages_of_a_step : grid.messages;
+}
+
+/// Takes sweeps of a part one after the other.
+class PartSweeps {
+ public:
+  explicit PartSweeps(spider_grid& grid) : grid_(grid) {}
+
+  /// A sweep. Where its kernel says when rims are stored, they go to neighbours while it computes the rest.
+  void take(const Turn& turn, Outcome& outcome) {
+    const spider_sweep& sweep = *turn.sweep;
+    const SweepWithRims& with_rims = find(turn, outcome);
+    if (!is_filled_ && with_rims.rim_blocks == 0) {
+      sweep_part(grid_, sweep, turn.steps, is_behind_rims_, outcome);
+      is_behind_rims_ = true;
+      return;
+    }
+    Transport& transport = *grid_.transport;
+    if (!is_filled_)
+      keep_first(outcome, transport.begin({{*sweep.in, &messages_of(grid_, turn.steps), grid_.element_bytes}},
+                                          sweep.stream, is_behind_rims_));
+    keep_first(outcome, transport.complete());
+    keep_first(outcome, transport.join(sweep.stream));
+    is_filled_ = with_rims.rim_blocks > 0;
+    is_behind_rims_ = false;
+    if (!is_filled_)
+      return sweep_boxes(grid_, sweep, {whole_interior(*sweep.in)}, turn.steps, sweep.stream, outcome);
+    if (outcome.status == SPIDER_OK) outcome = with_rims.sweep.launch(*grid_.kernel, sweep.stream);
+    const bool is_launched = outcome.status == SPIDER_OK;
+    keep_first(outcome, transport.begin_behind_rims(
+                            {{*sweep.out, turn.next, grid_.element_bytes}},
+                            is_launched ? static_cast<std::uint32_t>(with_rims.rim_blocks) : 0));
+  }
+
+ private:
+  struct Known {
+    Turn turn;
+    SweepWithRims sweep;
+  };
+
+  /// Without rim blocks where nothing follows, or the kernel says nothing of rims.
+  [[nodiscard]] const SweepWithRims& find(const Turn& turn, Outcome& outcome) {
+    const spider_kernel& kernel = *grid_.kernel;
+    static const SweepWithRims none{};
+    if (turn.next == nullptr || !has_one_halo(kernel) || outcome.status != SPIDER_OK) return none;
+    std::uint32_t* const counter = grid_.transport->rim_counter(turn.sweep->stream);
+    const RimPlanes rims = rim_planes(*turn.next);
+    if (counter == nullptr || rims.low + rims.high == 0) return none;
+    const auto is_it = [&](const Known& known) {
+      return known.turn.sweep == turn.sweep && known.turn.steps == turn.steps && known.turn.next == turn.next;
+    };
+    const auto found = std::find_if(known_.begin(), known_.end(), is_it);
+    if (found != known_.end()) return found->sweep;
+    backend::Residencies residencies;
+    keep_first(outcome, backend::prepare(kernel, residencies));
+    if (outcome.status != SPIDER_OK) return none;
+    return known_
+        .emplace_back(Known{turn, make_with_rims(kernel, *turn.sweep, residencies, turn.steps, rims,
+                                                 reinterpret_cast<std::uintptr_t>(counter), grid_.rim_cuts)})
+        .sweep;
+  }
+
+  spider_grid& grid_;
+  std::vector<Known> known_;     ///< of the turns
+  bool is_filled_ = false;       ///< has, or gets, the next input its halo?
+  bool is_behind_rims_ = false;  ///< was the last sweep's output's rim written on the rim stream?
+};
+
 /// Fills the halo of a field. A rank that failed goes on exchanging, for the others wait for it.
 Outcome fill_halo(spider_grid& grid, const spider_field& field, void* stream) {
   Outcome filled = grid.transport->begin({{field, &grid.messages, grid.element_bytes}}, stream, false);
@@ -468,6 +561,7 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
   std::size_t turn = 0;
   std::vector<spider_sweep> turns = turns_of(grid, *sweep);
   bool in_pairs = sweep->out_previous != nullptr;
+  PartSweeps sweeps(grid);
   for (std::int64_t left = steps; left > 0;) {
     const std::int32_t of_sweep = longest_sweep(*grid.kernel, in_pairs, left);
     if (of_sweep == 0) {
@@ -480,13 +574,15 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
       turn = 0;
       in_pairs = false;
     }
+    left -= of_sweep;
+    const std::int32_t of_next = left == 0 ? 0 : longest_sweep(*grid.kernel, in_pairs, left);
+    const Turn now{&turns[turn], of_sweep, of_next == 0 ? nullptr : &messages_of(grid, of_next)};
     keep_first(swept, caught([&] {
                  Outcome outcome = swept;
-                 sweep_part(grid, turns[turn], of_sweep, left < steps, outcome);
+                 sweeps.take(now, outcome);
                  return outcome;
                }));
     turn = (turn + 1) % turns.size();
-    left -= of_sweep;
   }
   if (result != nullptr) *result = turns[turn].in;
   return agree(communicator, swept);

@@ -65,6 +65,7 @@ struct spider_grid {
   spider::distributed::Messages messages;            ///< of all steps of a sweep
   spider::distributed::Messages messages_of_a_step;  ///< fewer cells, in the same order
   spider::distributed::Boxes boxes;
+  spider::RimCuts rim_cuts;
   std::shared_ptr<spider::distributed::Transport> transport;
   std::string routes;        ///< of its halos, in words
   bool is_of_field = false;  ///< one of a system's fields?

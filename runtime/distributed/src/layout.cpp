@@ -270,6 +270,17 @@ Messages make_messages(const CutField& field, const spider_grid_layout& layout) 
   return messages;
 }
 
+RimPlanes rim_planes(const Messages& messages) {
+  constexpr int down = 4;  // tags of messages along z alone
+  constexpr int up = 22;
+  RimPlanes rims;
+  for (const Message& message : messages.all) {
+    if (message.tag != down && message.tag != up) return {};
+    if (message.sends) (message.tag == down ? rims.low : rims.high) = message.send.extent[0];
+  }
+  return rims;
+}
+
 std::int64_t count_cells(const Box& box) {
   return box.extent[0] * box.extent[1] * box.extent[2];
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "backend.h"
+#include "rims_first.h"
 
 namespace spider::distributed {
 
@@ -70,6 +71,9 @@ struct Messages {
   std::int64_t receive_cells = 0;
 };
 [[nodiscard]] Messages make_messages(const CutField& field, const spider_grid_layout& layout);
+
+/// The planes at both ends of a part that neighbours take, where they take nothing else; else none.
+[[nodiscard]] RimPlanes rim_planes(const Messages& messages);
 
 [[nodiscard]] std::int64_t count_cells(const Box& box);
 

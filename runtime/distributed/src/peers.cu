@@ -37,11 +37,6 @@ std::int64_t round_up(std::int64_t number, std::int64_t unit) {
   return (number + unit - 1) / unit * unit;
 }
 
-bool is_switched_off() {
-  const char* const said = std::getenv("SPIDER_PEER_COPIES");
-  return said != nullptr && std::strcmp(said, "0") == 0;
-}
-
 /// Null where the driver has none.
 void* find_stream_operations() {
   void* function = nullptr;
@@ -75,6 +70,11 @@ void for_each_direction(const Exchanges& exchanges, bool sends, const Visit& vis
 }
 
 }  // namespace
+
+bool is_switched_off(const char* name) {
+  const char* const said = std::getenv(name);
+  return said != nullptr && std::strcmp(said, "0") == 0;
+}
 
 std::int64_t offset_in_slot(const Exchanges& exchanges, std::size_t i, const Message& message, bool sends) {
   std::int64_t bytes = 0;
@@ -122,7 +122,7 @@ Outcome Peers::prepare(const Exchanges& largest) {
     }
   }
   neighbours_.assign(ranks.begin(), ranks.end());
-  take_steps_ = is_switched_off() ? nullptr : find_stream_operations();
+  take_steps_ = is_switched_off("SPIDER_PEER_COPIES") ? nullptr : find_stream_operations();
   if (take_steps_ == nullptr) return {};
   std::int64_t end = round_up(sizeof(Flags), slot_alignment);
   for (std::size_t tag = 0; tag < bytes.size(); ++tag) {
@@ -183,12 +183,12 @@ Outcome Peers::try_neighbours(const Exchanges& largest, std::vector<char>& good)
     const auto i = static_cast<std::size_t>(other);
     good[i] = theirs_[i].memory != nullptr ? 1 : 0;
   }
-  std::vector<Step> steps;
   for_each_direction(largest, true, [&](const Message& message) {
     if (good[static_cast<std::size_t>(message.to)] == 1)
-      steps.push_back({flags_of(message.to)->full[message.tag], static_cast<std::uint32_t>(rank) + 2, false});
+      steps_.push_back(
+          {flags_of(message.to)->full[message.tag], static_cast<std::uint32_t>(rank) + 2, false});
   });
-  Outcome tried = take(steps);
+  Outcome tried = take();
   if (tried.status == SPIDER_OK) tried = of_cuda(cudaStreamSynchronize(stream_), "trying memory of others");
   if (tried.status != SPIDER_OK) std::fill(good.begin(), good.end(), char{0});
   if (Outcome told = of_mpi(MPI_Barrier(communicator_), "trying memory of others"); told.status != SPIDER_OK)
@@ -243,64 +243,62 @@ char* Peers::slot_from(const Message& message) const {
   return memory_ + slots_[static_cast<std::size_t>(message.tag)];
 }
 
-Outcome Peers::take(const std::vector<Step>& steps) {
-  if (steps.empty()) return {};
-  std::array<CUstreamBatchMemOpParams, std::size_t{2} * directions> operations{};
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].waits) {
+Outcome Peers::take() {
+  if (steps_.empty()) return {};
+  std::array<CUstreamBatchMemOpParams, std::size_t{4} * directions> operations{};
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    if (steps_[i].waits) {
       operations[i].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
-      operations[i].waitValue.address = address_of(steps[i].flag);
-      operations[i].waitValue.value = steps[i].value;
-      operations[i].waitValue.flags = CU_STREAM_WAIT_VALUE_EQ;
+      operations[i].waitValue.address = address_of(steps_[i].flag);
+      operations[i].waitValue.value = steps_[i].value;
+      operations[i].waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
     } else {
       operations[i].writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
-      operations[i].writeValue.address = address_of(steps[i].flag);
-      operations[i].writeValue.value = steps[i].value;
+      operations[i].writeValue.address = address_of(steps_[i].flag);
+      operations[i].writeValue.value = steps_[i].value;
       operations[i].writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
     }
   }
   const CUresult taken = reinterpret_cast<TakeSteps>(take_steps_)(
-      stream_, static_cast<unsigned>(steps.size()), operations.data(), 0);
+      stream_, static_cast<unsigned>(steps_.size()), operations.data(), 0);
+  steps_.clear();
   if (taken == CUDA_SUCCESS) return {};
   return {SPIDER_ERROR_LAUNCH, "a flag of a halo failed: cuStreamBatchMemOp says " +
                                    std::to_string(static_cast<int>(taken)) +
                                    "; SPIDER_PEER_COPIES=0 in the environment leaves halos to NCCL"};
 }
 
-Outcome Peers::await_room(const Exchanges& exchanges) {
-  std::vector<Step> steps;
+void Peers::await_rims(std::uint32_t blocks) {
+  steps_.push_back({own_flags()->rim_blocks, blocks, true});
+  steps_.push_back({own_flags()->rim_blocks, 0, false});
+}
+
+void Peers::await_room(const Exchanges& exchanges) {
   for_each_direction(exchanges, true, [&](const Message& message) {
     if (!has(message.to)) return;
-    steps.push_back({own_flags()->room[message.tag], 1, true});
-    steps.push_back({own_flags()->room[message.tag], 0, false});
+    steps_.push_back({own_flags()->room[message.tag], 1, true});
+    steps_.push_back({own_flags()->room[message.tag], 0, false});
   });
-  return take(steps);
 }
 
-Outcome Peers::say_full(const Exchanges& exchanges) {
-  std::vector<Step> steps;
+void Peers::say_full(const Exchanges& exchanges) {
   for_each_direction(exchanges, true, [&](const Message& message) {
-    if (has(message.to)) steps.push_back({flags_of(message.to)->full[message.tag], 1, false});
+    if (has(message.to)) steps_.push_back({flags_of(message.to)->full[message.tag], 1, false});
   });
-  return take(steps);
 }
 
-Outcome Peers::await_full(const Exchanges& exchanges) {
-  std::vector<Step> steps;
+void Peers::await_full(const Exchanges& exchanges) {
   for_each_direction(exchanges, false, [&](const Message& message) {
     if (!has(message.from)) return;
-    steps.push_back({own_flags()->full[message.tag], 1, true});
-    steps.push_back({own_flags()->full[message.tag], 0, false});
+    steps_.push_back({own_flags()->full[message.tag], 1, true});
+    steps_.push_back({own_flags()->full[message.tag], 0, false});
   });
-  return take(steps);
 }
 
-Outcome Peers::say_room(const Exchanges& exchanges) {
-  std::vector<Step> steps;
+void Peers::say_room(const Exchanges& exchanges) {
   for_each_direction(exchanges, false, [&](const Message& message) {
-    if (has(message.from)) steps.push_back({flags_of(message.from)->room[message.tag], 1, false});
+    if (has(message.from)) steps_.push_back({flags_of(message.from)->room[message.tag], 1, false});
   });
-  return take(steps);
 }
 
 void Peers::release() {

@@ -40,12 +40,20 @@ class Peers {
   [[nodiscard]] char* slot_to(const Message& message) const;
   [[nodiscard]] char* slot_from(const Message& message) const;
 
-  /// In the order of the stream: waits until the slots of peers to which something goes have room; says that
-  /// they are full; waits until those of this rank are; says that they have room.
-  [[nodiscard]] Outcome await_room(const Exchanges& exchanges);
-  [[nodiscard]] Outcome say_full(const Exchanges& exchanges);
-  [[nodiscard]] Outcome await_full(const Exchanges& exchanges);
-  [[nodiscard]] Outcome say_room(const Exchanges& exchanges);
+  /// What each block of a sweep's rims raises (RimGrid::counter); null where all cannot go to peers.
+  [[nodiscard]] std::uint32_t* rim_counter() const {
+    return count_peers() == 0 || count_others() > 0 ? nullptr : own_flags()->rim_blocks;
+  }
+
+  /// Waits and writes that go to the stream together, by take(): waits until so many blocks have raised
+  /// rim_counter(), which is 0 again then, and until the slots of peers to which something goes have room;
+  /// says that they are full; waits until those of this rank are; says that they have room.
+  void await_rims(std::uint32_t blocks);
+  void await_room(const Exchanges& exchanges);
+  void say_full(const Exchanges& exchanges);
+  void await_full(const Exchanges& exchanges);
+  void say_room(const Exchanges& exchanges);
+  [[nodiscard]] Outcome take();
 
   /// Ends waits for ranks that are gone, so that the stream's work ends, for at most some seconds.
   void release();
@@ -55,6 +63,7 @@ class Peers {
     static constexpr int words_apart = 32;  // 128 bytes
     std::uint32_t full[directions][words_apart];
     std::uint32_t room[directions][words_apart];
+    std::uint32_t rim_blocks[words_apart];
   };
   struct Their {
     bool is_peer = false;
@@ -72,10 +81,10 @@ class Peers {
   [[nodiscard]] Outcome map_neighbours(MPI_Comm communicator);
   [[nodiscard]] Outcome try_neighbours(const Exchanges& largest, std::vector<char>& good);
   [[nodiscard]] Outcome reset_flags();
-  [[nodiscard]] Outcome take(const std::vector<Step>& steps);
   [[nodiscard]] Flags* flags_of(int rank) const;
   [[nodiscard]] Flags* own_flags() const { return reinterpret_cast<Flags*>(memory_); }
 
+  std::vector<Step> steps_;  ///< for take()
   MPI_Comm communicator_ = MPI_COMM_NULL;
   cudaStream_t stream_ = nullptr;
   void* take_steps_ = nullptr;  ///< cuStreamBatchMemOp; null: there are no peers
@@ -84,6 +93,9 @@ class Peers {
   std::vector<int> neighbours_;
   std::vector<Their> theirs_;  ///< of all ranks
 };
+
+/// Is a variable of the environment 0?
+[[nodiscard]] bool is_switched_off(const char* name);
 
 /// The bytes in a message's slot before its cells of the field `i` of an exchange.
 [[nodiscard]] std::int64_t offset_in_slot(const Exchanges& exchanges, std::size_t i, const Message& message,

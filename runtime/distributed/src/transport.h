@@ -37,6 +37,16 @@ class Transport {
   /// device has room for NCCL. Work that follows on the rim stream comes after the stream's work, too.
   /// The messages are those that the transport was made for, or as many with fewer cells.
   [[nodiscard]] virtual Outcome begin(const Exchanges& exchanges, void* stream, bool after_rims) = 0;
+
+  /// What the rim blocks of a sweep on the stream are to raise (RimGrid::counter), so that begin_behind_rims
+  /// can follow; null where there is no such way.
+  [[nodiscard]] virtual std::uint32_t* rim_counter(void* /*stream*/) { return nullptr; }
+  /// As begin, of fields that a sweep writes which has been started: takes their cells as soon as so many
+  /// blocks have raised rim_counter(); 0: none will.
+  [[nodiscard]] virtual Outcome begin_behind_rims(const Exchanges& /*exchanges*/, std::uint32_t /*blocks*/) {
+    return {SPIDER_ERROR_UNSUPPORTED, "this transport waits for no rims"};
+  }
+
   /// Fills the halos. Work that reads them is for rim_stream.
   [[nodiscard]] virtual Outcome complete() = 0;
   [[nodiscard]] virtual void* rim_stream(void* stream) = 0;

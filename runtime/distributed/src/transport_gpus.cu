@@ -79,6 +79,18 @@ class GpuTransport final : public Transport {
     return outcome;
   }
 
+  std::uint32_t* rim_counter(void* stream) override {
+    if (communicator_ != nullptr || are_signals_off_) return nullptr;
+    // A graph is free to start a wait ahead of the sweep that it waits for, and this one behind it.
+    return is_capturing(stream) ? nullptr : peers_.rim_counter();
+  }
+
+  Outcome begin_behind_rims(const Exchanges& exchanges, std::uint32_t blocks) override {
+    exchanges_ = exchanges;
+    if (blocks > 0) peers_.await_rims(blocks);
+    return exchange(true);
+  }
+
   Outcome complete() override { return {}; }
 
   void* rim_stream(void* stream) override { return has_messages(exchanges_) ? stream_ : stream; }
@@ -134,6 +146,12 @@ class GpuTransport final : public Transport {
     return of_cuda(cudaStreamWaitEvent(waiting, event, 0), "waiting for an event");
   }
 
+  static bool is_capturing(void* stream) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const Outcome asked = of_cuda(cudaStreamIsCapturing(to_stream(stream), &status), "asking the stream");
+    return asked.status != SPIDER_OK || status != cudaStreamCaptureStatusNone;
+  }
+
   /// Collective: a communicator of NCCL, and buffers for its messages.
   Outcome open_nccl(MPI_Comm communicator) {
     int rank = 0;
@@ -174,24 +192,31 @@ class GpuTransport final : public Transport {
   /// Sends and receives the messages of exchanges_, without `of_fields` those of buffers alone. Each rank
   /// says all that it has to say, whatever failed: others wait for it.
   Outcome exchange(bool of_fields) {
-    Outcome outcome = peers_.await_room(exchanges_);
+    Outcome outcome;
     const auto keep = [&](const Outcome& next) {
       if (outcome.status == SPIDER_OK) outcome = next;
     };
+    peers_.await_room(exchanges_);
+    keep(peers_.take());
     takes_places_ = communicator_ != nullptr;
     if (of_fields) {
       keep(copy_all<true>(Means::kernel));
-      keep(of_cuda(cudaEventRecord(packed_, stream_), "recording an event"));
+      if (takes_places_) keep(of_cuda(cudaEventRecord(packed_, stream_), "recording an event"));
       keep(copy_all<true>(Means::engine));
     }
-    keep(peers_.say_full(exchanges_));
-    if (communicator_ != nullptr) keep(send_all(of_fields));
-    keep(peers_.await_full(exchanges_));
+    peers_.say_full(exchanges_);
+    if (communicator_ != nullptr) {
+      keep(peers_.take());
+      keep(send_all(of_fields));
+    }
+    peers_.await_full(exchanges_);
+    keep(peers_.take());
     if (of_fields) {
       keep(copy_all<false>(Means::engine));
       keep(copy_all<false>(Means::kernel));
     }
-    keep(peers_.say_room(exchanges_));
+    peers_.say_room(exchanges_);
+    keep(peers_.take());
     return outcome;
   }
 
@@ -232,15 +257,16 @@ class GpuTransport final : public Transport {
   template <bool packs>
   Outcome copy_by_engines(std::size_t i) {
     const Exchange& exchange = exchanges_[i];
+    EngineCopies together;
     for (const Message& message : exchange.messages->all) {
       if (!(packs ? message.sends : message.receives)) continue;
       const Packed packed = packed_of(i, message, packs);
       if (!packed.of_peer || !suits_engines(exchange.field, *packed.box, exchange.element_bytes)) continue;
-      Outcome copied =
-          copy_by_engine(exchange.field, *packed.box, exchange.element_bytes, packed.cells, packs, stream_);
+      Outcome copied = copy_by_engine(exchange.field, *packed.box, exchange.element_bytes, packed.cells,
+                                      packs, stream_, together);
       if (copied.status != SPIDER_OK) return copied;
     }
-    return {};
+    return together.start(stream_, packs ? "copying halos" : "copying halos into a field");
   }
 
   /// Where the messages of a field begin in the buffers.
@@ -272,7 +298,7 @@ class GpuTransport final : public Transport {
       most = std::max(most, count_cells(box));
     }
     if (count == 0) return {};
-    takes_places_ = true;
+    takes_places_ = takes_places_ || packs;
     const auto blocks = static_cast<unsigned>(
         std::min(most_blocks, (most + 4 * threads_per_block - 1) / (4 * threads_per_block)));
     auto* data = static_cast<Cell*>(field.data);
@@ -329,6 +355,7 @@ class GpuTransport final : public Transport {
   Exchanges exchanges_;  ///< the last one; at first the largest
   ncclComm_t communicator_ = nullptr;
   bool failed_ = false;
+  const bool are_signals_off_ = is_switched_off("SPIDER_RIM_SIGNALS");
   bool takes_places_ = false;  ///< did the last exchange need multiprocessors?
   cudaStream_t stream_ = nullptr;
   cudaEvent_t ready_ = nullptr;

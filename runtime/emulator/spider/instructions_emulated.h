@@ -413,6 +413,8 @@ SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const
 /// red.global.add.u64 and .max.u64: of a word that any block may change.
 void add_to(std::int64_t* word, std::int64_t value);
 void raise(std::uint64_t* word, std::uint64_t value);
+/// Counts up for what waits outside the launch.
+void count_stored(std::uint32_t* counter);
 
 }  // namespace device
 }  // namespace device_4

@@ -33,6 +33,7 @@ program consumer
       /= SPIDER_ERROR_RANKS) error stop 'rows that are no ring were not refused'
   call require(spider_grid_create(MPI_COMM_WORLD, diffusion_kernel(), whole, grid, [.false., .true., .false.]))
   layout = spider_get_layout(grid)
+  if (layout%ranks > 1 .and. len(spider_grid_transport(grid)) == 0) error stop 'no word of how halos move'
 
   do j = 1, 61
     do i = 1, 130

@@ -11,7 +11,7 @@ using CUdeviceptr = std::uintptr_t;
 using CUstream = struct FakeStream*;
 enum CUresult { CUDA_SUCCESS };
 enum CUstreamBatchMemOpType { CU_STREAM_MEM_OP_WAIT_VALUE_32, CU_STREAM_MEM_OP_WRITE_VALUE_32 };
-inline constexpr unsigned CU_STREAM_WAIT_VALUE_EQ = 1;
+inline constexpr unsigned CU_STREAM_WAIT_VALUE_GEQ = 0;
 inline constexpr unsigned CU_STREAM_WRITE_VALUE_DEFAULT = 0;
 
 struct FakeMemoryOperation {
@@ -35,7 +35,7 @@ inline CUresult fake_memory_operations(CUstream /*stream*/, unsigned count,
     if (operations[i].operation == CU_STREAM_MEM_OP_WRITE_VALUE_32) {
       flag.store(one.value);
     } else {
-      while (flag.load() != one.value) sched_yield();
+      while (flag.load() < one.value) sched_yield();
     }
   }
   return CUDA_SUCCESS;

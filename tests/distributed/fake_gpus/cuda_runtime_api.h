@@ -2,6 +2,8 @@
 /// done when it is asked for.
 #pragma once
 
+#define CUDART_VERSION 13000
+
 #include <fcntl.h>
 #include <mpi.h>
 #include <sys/mman.h>
@@ -117,6 +119,24 @@ inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes
                                    cudaStream_t /*stream*/) {
   return cudaMemcpy(to, from, bytes, kind);
 }
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone };
+inline cudaError_t cudaStreamIsCapturing(cudaStream_t /*stream*/, cudaStreamCaptureStatus* status) {
+  *status = cudaStreamCaptureStatusNone;
+  return cudaSuccess;
+}
+enum cudaMemcpySrcAccessOrder { cudaMemcpySrcAccessOrderStream = 1 };
+inline constexpr unsigned cudaMemcpyFlagPreferOverlapWithCompute = 1;
+struct cudaMemcpyAttributes {
+  cudaMemcpySrcAccessOrder srcAccessOrder;
+  unsigned flags;
+};
+inline cudaError_t cudaMemcpyBatchAsync(void* const* to, const void* const* from, const std::size_t* bytes,
+                                        std::size_t count, cudaMemcpyAttributes* /*attributes*/,
+                                        std::size_t* /*firsts*/, std::size_t /*attribute_count*/,
+                                        cudaStream_t /*stream*/) {
+  for (std::size_t i = 0; i < count; ++i) std::memcpy(to[i], from[i], bytes[i]);
+  return cudaSuccess;
+}
 struct cudaPitchedPtr {
   void* ptr;
   std::size_t pitch;
@@ -212,7 +232,6 @@ inline cudaError_t cudaDeviceGetPCIBusId(char* name, int length, int device) {
   return cudaSuccess;
 }
 
-#define CUDART_VERSION 13000
 inline constexpr unsigned long long cudaEnableDefault = 0;
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
 cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <spider/field/boundary.h>
+#include <spider/field/rims_first.h>
 #include <spider/kernel.h>
 #include <spider/loads/plane_ring.h>
 #include <spider/machine/instructions.h>
@@ -53,6 +54,7 @@ template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_across* Stencil::warps_down * 32, Stencil::blocks_per_multiprocessor)
 sweep_cores3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   SPIDER_ENTRY;
+  const TellRimsAtExit tells(field);
   using Kernel = Cores3d<Stencil>;
   const typename Kernel::Block block = Kernel::Planes::make_block(field);
   const Path path = Kernel::Planes::path_of(field, block);
@@ -391,6 +393,7 @@ constexpr SweepForm cores3d_form() {
                   Kernel::lead_planes,
                   Stencil::preferred_planes}};
   form.needs_aligned_rows = Kernel::keeps_points;
+  form.tiling.tells_rims = tells_rims;
   return form;
 }
 

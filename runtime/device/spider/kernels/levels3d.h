@@ -37,6 +37,7 @@
 #pragma once
 
 #include <spider/field/boundary.h>
+#include <spider/field/rims_first.h>
 #include <spider/kernel.h>
 #include <spider/machine/instructions.h>
 #include <spider/steps/stepped_points.h>
@@ -73,6 +74,7 @@ template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_down * 32, Stencil::blocks_per_multiprocessor)
 sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   SPIDER_ENTRY;
+  const TellRimsAtExit tells(field);
   using Kernel = Levels3d<Stencil>;
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;

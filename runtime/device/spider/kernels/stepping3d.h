@@ -38,6 +38,7 @@
 #pragma once
 
 #include <spider/field/boundary.h>
+#include <spider/field/rims_first.h>
 #include <spider/kernel.h>
 #include <spider/machine/instructions.h>
 #include <spider/steps/stepped_points.h>
@@ -67,6 +68,7 @@ template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_down* Stencil::steps * 32, Stencil::blocks_per_multiprocessor)
 sweep_stepping3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   SPIDER_ENTRY;
+  const TellRimsAtExit tells(field);
   using Kernel = Stepping3d<Stencil>;
   typename Kernel::Walk walk;
   if (!Kernel::find_walk(field, walk)) return;

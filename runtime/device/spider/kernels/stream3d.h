@@ -21,6 +21,7 @@
 #pragma once
 
 #include <spider/field/boundary.h>
+#include <spider/field/rims_first.h>
 #include <spider/kernel.h>
 #include <spider/loads/plane_ring.h>
 #include <spider/loads/shifted_rows.h>
@@ -43,6 +44,7 @@ template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_stream3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   SPIDER_ENTRY;
+  const TellRimsAtExit tells(field);
   using Kernel = Stream3d<Stencil>;
   if constexpr (!Stencil::operands_in_registers) place_operands<Stencil>(Kernel::Planes::bytes);
   typename Kernel::Operands operands(Kernel::Planes::bytes);
@@ -704,19 +706,21 @@ struct Stream3d {
 template <class Stencil>
 constexpr SweepForm stream3d_form() {
   using Kernel = Stream3d<Stencil>;
-  return {sweep_stream3d<Stencil>,
-          {TilingKind::blocks,
-           Kernel::warps_per_block,
-           Kernel::shared_bytes,
-           Kernel::vector_bytes,
-           Kernel::vector_bytes / 2,
-           {1, Kernel::block_rows, Kernel::tile_outputs},
-           0,
-           0,
-           Kernel::tile_outputs,
-           Kernel::lead_planes,
-           Stencil::preferred_planes,
-           Kernel::product_rows}};
+  SweepForm form{sweep_stream3d<Stencil>,
+                 {TilingKind::blocks,
+                  Kernel::warps_per_block,
+                  Kernel::shared_bytes,
+                  Kernel::vector_bytes,
+                  Kernel::vector_bytes / 2,
+                  {1, Kernel::block_rows, Kernel::tile_outputs},
+                  0,
+                  0,
+                  Kernel::tile_outputs,
+                  Kernel::lead_planes,
+                  Stencil::preferred_planes,
+                  Kernel::product_rows}};
+  form.tiling.tells_rims = tells_rims;
+  return form;
 }
 
 }  // namespace device_4

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <spider/field/boundary.h>
+#include <spider/field/rims_first.h>
 #include <spider/kernel.h>
 #include <spider/machine/instructions.h>
 #include <spider/values/vectors.h>
@@ -67,6 +68,34 @@ SPIDER_DEVICE VolumePlace find_in_volume(const VolumeGrid& grid, std::int32_t pl
   const std::int32_t left = grid.down - group * rows;
   const std::int32_t rows_here = left < rows ? left : rows;
   return {index % grid.across, group * rows + behind % rows_here, behind / rows_here};
+}
+
+/// What a block computes of a launch whose rims may come first: output planes `first` to before `end`.
+struct VolumeWalk {
+  std::int32_t across, down, first, end;
+};
+template <bool walks_on>
+SPIDER_DEVICE VolumeWalk find_volume_walk(const SweepArguments& field, std::int32_t index) {
+  const VolumeGrid& grid = field.grid.volume;
+  const BlocksOfPlanes part = find_planes(field, index);
+  if (part.is_rim) {
+    return {part.block % grid.across, part.block / grid.across, part.begin, part.end};
+  }
+  std::int32_t long_walks = (part.end - part.begin + grid.planes - 1) / grid.planes;
+  std::int32_t walks = long_walks;
+  const RimGrid rims = rims_of(field);
+  if (has_rims_first(rims) && rims.long_walks < walks) {
+    long_walks = rims.long_walks;
+    const std::int32_t rest = part.end - part.begin - long_walks * grid.planes;
+    walks = long_walks + (rest + grid.rest_planes - 1) / grid.rest_planes;
+  }
+  const VolumePlace place = find_in_volume<walks_on>(grid, walks * grid.planes, part.block);
+  const bool is_long = place.walk < long_walks;
+  const std::int32_t first =
+      part.begin + (is_long ? place.walk * grid.planes
+                            : long_walks * grid.planes + (place.walk - long_walks) * grid.rest_planes);
+  const std::int32_t planes = is_long ? grid.planes : grid.rest_planes;
+  return {place.across, place.down, first, part.end - first < planes ? part.end : first + planes};
 }
 
 /// The ring of a kernel. `Shape` has, as static members:
@@ -891,6 +920,20 @@ struct PlaneRing {
     device::sync_block();
   }
 
+  /// Where a block is; with rims that may come first, its first output and its steps, too.
+  SPIDER_DEVICE static VolumePlace place_of_block(const SweepArguments& field,
+                                                  [[maybe_unused]] Block& block) {
+    if constexpr (tells_rims) {
+      const VolumeWalk walk = find_volume_walk<Shape::walks_on>(field, device::block_index());
+      block.first_output = walk.first;
+      block.steps = walk.end - walk.first + Shape::lead_planes;
+      return {walk.across, walk.down, 0};
+    } else {
+      return find_in_volume<Shape::walks_on>(field.grid.volume, block.box[0].end - block.box[0].begin,
+                                             device::block_index());
+    }
+  }
+
   SPIDER_DEVICE static Block make_block(const SweepArguments& field) {
     constexpr int tile_columns = Shape::tile_vectors * vector_elements;
     const VolumeGrid& grid = field.grid.volume;
@@ -905,15 +948,16 @@ struct PlaneRing {
       block.box[axis] = {static_cast<std::int32_t>(begin),
                          static_cast<std::int32_t>(begin + field.box.extent[axis])};
     }
-    const VolumePlace place =
-        find_in_volume<Shape::walks_on>(grid, block.box[0].end - block.box[0].begin, device::block_index());
+    const VolumePlace place = place_of_block(field, block);
     block.left = grid.first_column + place.across * tile_columns - left_columns;
     block.top = block.box[1].begin / Shape::row_anchor * Shape::row_anchor + place.down * Shape::tile_rows +
                 Shape::lowest_dy;
-    block.first_output = block.box[0].begin + place.walk * grid.planes;
+    if constexpr (!tells_rims) block.first_output = block.box[0].begin + place.walk * grid.planes;
     block.first_plane = block.first_output + Shape::lowest_dz;
-    const std::int32_t remaining = block.box[0].end - block.first_output;
-    block.steps = (remaining < grid.planes ? remaining : grid.planes) + Shape::lead_planes;
+    if constexpr (!tells_rims) {
+      const std::int32_t remaining = block.box[0].end - block.first_output;
+      block.steps = (remaining < grid.planes ? remaining : grid.planes) + Shape::lead_planes;
+    }
     find_vectors(block);
     return block;
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <spider/field/boundary.h>
+#include <spider/field/rims_first.h>
 #include <spider/kernel.h>
 #include <spider/machine/instructions.h>
 #include <spider/steps/stepping.h>
@@ -132,6 +133,24 @@ struct StepTile : StepShape<Stencil, is_even> {
     return {from > first ? from : first, count < end - from ? from + count : end};
   }
 
+  /// The planes that a block stores where rims may come first, and its tile.
+  SPIDER_DEVICE static int find_tile(const SweepArguments& f, Range& stored) {
+    const VolumeGrid& grid = f.grid.volume;
+    const BlocksOfPlanes part = find_planes(f, device::block_index());
+    if (part.is_rim) {
+      stored = {part.begin, part.end};
+      return part.block;
+    }
+    const bool is_whole = part.block < grid.whole_blocks;
+    const int tiles = is_whole ? grid.whole_tiles : grid.across * grid.down - grid.whole_tiles;
+    const int block = part.block - (is_whole ? 0 : grid.whole_blocks);
+    const std::int32_t planes = is_whole ? grid.planes : grid.rest_planes;
+    const int walks = static_cast<int>((part.end - part.begin + planes - 1) / planes);
+    const std::int32_t from = part.begin + (is_whole ? block / tiles : block % walks) * planes;
+    stored = {from, planes < part.end - from ? from + planes : part.end};
+    return is_whole ? block % tiles : grid.whole_tiles + tiles - 1 - block / walks;
+  }
+
   SPIDER_DEVICE static bool find_walk(const SweepArguments& f, Walk& w) {
     const VolumeGrid& grid = f.grid.volume;
     const bool is_whole = device::block_index() < grid.whole_blocks;
@@ -141,8 +160,9 @@ struct StepTile : StepShape<Stencil, is_even> {
     // Of the others the last ones first: they have to end before the last wave does.
     const std::int32_t planes = is_whole ? grid.planes : grid.rest_planes;
     const int walks = static_cast<int>((f.box.extent[0] + planes - 1) / planes);
-    const int tile = is_whole ? block % tiles : first_tile + tiles - 1 - block / walks;
+    int tile = is_whole ? block % tiles : first_tile + tiles - 1 - block / walks;
     const int walk = is_whole ? block / tiles : block % walks;
+    if constexpr (tells_rims) tile = find_tile(f, w.stored[0]);
     // Tiles at faces along one axis come last, in short walks: they may take longer.
     int across = tile % grid.across;
     int down = tile / grid.across + 1 < grid.down ? tile / grid.across + 1 : 0;
@@ -153,7 +173,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     for (int axis = 0; axis < 3; ++axis) w.extent[axis] = static_cast<std::int32_t>(f.extent[axis]);
     const auto first_row = static_cast<std::int32_t>(f.box.offset[1]);
     const auto first_plane = static_cast<std::int32_t>(f.box.offset[0]);
-    w.stored[0] = stored_of(f, 0, first_plane, walk, planes);
+    if constexpr (!tells_rims) w.stored[0] = stored_of(f, 0, first_plane, walk, planes);
     w.stored[1] = stored_of(f, 1, first_row, down, valid_rows);
     w.stored[2] = stored_of(f, 2, grid.first_column, across, valid_columns);
     if (w.stored[0].begin >= w.stored[0].end) return false;
@@ -703,6 +723,7 @@ constexpr SweepForm stepped_form(SweepFunction sweep, std::int32_t lead_planes) 
                   lead_planes,
                   longest_walk / 2}};
   form.tiling.balances_tail = true;
+  form.tiling.tells_rims = tells_rims;
   form.steps = Kernel::steps;
   return form;
 }

@@ -520,6 +520,12 @@ SPIDER_DEVICE void raise(std::uint64_t* word, std::uint64_t value) {
   atomicMax(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));
 }
 
+/// red.release.sys.global.add.u32 (9.7.13.7): counts up for what waits outside the launch and then reads what
+/// threads of the block stored before its last sync_block.
+SPIDER_DEVICE void count_stored(std::uint32_t* counter) {
+  asm volatile("red.release.sys.global.add.u32 [%0], 1;" ::"l"(counter) : "memory");
+}
+
 }  // namespace device
 }  // namespace device_4
 }  // namespace spider

@@ -94,7 +94,7 @@ struct SystemKernel {
                                         std::int32_t end_y, bool rows_inside, bool columns_inside) {
     if constexpr (lines > 1) {
       const bool is_whole = rows_inside && columns_inside && place.y + lines <= end_y;
-      if (is_whole && loads_vectors(sweep) && !is_small(sweep)) {
+      if (is_whole && sweep.aligned_input && !is_small(sweep)) {
         compute_lines(sweep, place, std::make_integer_sequence<int, lines>{});
         return;
       }
@@ -106,9 +106,6 @@ struct SystemKernel {
     }
   }
 
-  SPIDER_DEVICE static bool loads_vectors(const SystemArguments& sweep) {
-    return sweep.aligned_input && sweep.extent[2] % columns == 0;
-  }
   /// Are there so few columns that points may cross faces again and again?
   SPIDER_DEVICE static bool is_small(const SystemArguments& sweep) {
     return sweep.extent[2] < 2 * (Vectors::end_column() - Vectors::lowest_column());
@@ -116,10 +113,11 @@ struct SystemKernel {
 
   SPIDER_DEVICE static void sweep_line(const SystemArguments& sweep, const LanePlace& place, bool rows_inside,
                                        bool columns_inside) {
-    const bool in_vectors = loads_vectors(sweep);
+    // Beyond a face there are whole vectors only where the field has whole ones.
+    const bool has_vectors = sweep.aligned_input && sweep.extent[2] % columns == 0;
     if (is_small(sweep)) {
       compute_apart<Surroundings::small>(sweep, place);
-    } else if (rows_inside && columns_inside && in_vectors) {
+    } else if (rows_inside && columns_inside && sweep.aligned_input) {
       if constexpr (lines == 1) {
         compute<Surroundings::interior>(sweep, place);
       } else {  // rows that the box cuts
@@ -127,7 +125,7 @@ struct SystemKernel {
       }
     } else if (rows_inside && columns_inside) {
       compute_apart<Surroundings::interior_cells>(sweep, place);
-    } else if (!in_vectors) {
+    } else if (!has_vectors) {
       compute_apart<Surroundings::cells_at_faces>(sweep, place);
     } else if (rows_inside && !Folds<Sweep>::value) {
       compute<Surroundings::columns_at_faces>(sweep, place);

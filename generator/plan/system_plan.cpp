@@ -82,6 +82,7 @@ void choose_launch(const spec::SystemSpec& spec, bool in_doubles, SystemSweep& s
   constexpr int most_row_registers = 256;
   constexpr int most_of_three_blocks = 56;
   constexpr int most_of_lines = 160;
+  constexpr int most_of_lines_and_three_blocks = 74;
   int registers = 0;
   for (int columns = in_doubles ? 2 : 4; columns >= 1; columns /= 2) {
     sweep.columns = columns;
@@ -97,7 +98,7 @@ void choose_launch(const spec::SystemSpec& spec, bool in_doubles, SystemSweep& s
     registers = registers_of(spec, in_doubles, sweep, lines);
     if (registers > most_of_lines) continue;
     sweep.lines = lines;
-    if (registers > most_of_three_blocks * 4 / 3) sweep.blocks_per_multiprocessor = 2;
+    sweep.blocks_per_multiprocessor = registers <= most_of_lines_and_three_blocks ? 3 : 2;
     break;
   }
 }

@@ -197,6 +197,8 @@ Outcome run_checked(const spider_kernel& kernel, const spider_sweep& sweep, cons
   return {};
 }
 
+}  // namespace
+
 Outcome check_bound(const spider_kernel& kernel, const spider_sweep& sweep, const ReductionBound& until) {
   const std::int32_t count = kernel.info.reduction_count;
   if (until.reduction < 0 || until.reduction >= count) {
@@ -211,8 +213,6 @@ Outcome check_bound(const spider_kernel& kernel, const spider_sweep& sweep, cons
   return {SPIDER_ERROR_STEPS,
           "the bound is to be checked every " + std::to_string(until.check_every) + " steps; give 1 or more"};
 }
-
-}  // namespace
 
 Outcome check_system(const spider_kernel& kernel, const spider_sweep& sweep) {
   SystemGiven given;

@@ -42,6 +42,7 @@ struct SystemKernel {
   static constexpr int block_planes = Sweep::dimensions == 3 ? 16 : 1;
   using Reductions = BlockReductions<Sweep, warps>;
   static constexpr bool reduces = Sweep::reduced_count > 0;
+  static constexpr int stored = Sweep::written_count + Sweep::reduced_count;
 
   /// With reductions a block has many tiles, in the order of those of other blocks, and reduces once.
   SPIDER_DEVICE static void run(const SystemArguments& sweep) {
@@ -165,26 +166,27 @@ struct SystemKernel {
     compute<around>(sweep, place);
   }
 
-  /// All rows of the lane together, in the interior.
+  /// All rows of the lane together, in the interior: all its points lie in the box.
   template <int... line>
   SPIDER_DEVICE static void compute_lines(const SystemArguments& sweep, const LanePlace& place,
                                           std::integer_sequence<int, line...> /*lines*/) {
     using Points = LanePoints<Sweep, Surroundings::interior>;
-    const LanePlace places[lines] = {{place.z, place.y + line, place.x, place.begin, place.end}...};
-    typename Points::Numbers results[lines][Sweep::written_count + Sweep::reduced_count];
+    const LanePlace places[lines] = {{place.z, place.y + line, place.x, place.x, place.x + columns}...};
+    typename Points::Numbers results[lines][stored];
     (Sweep::compute(Points{sweep, places[line]}, results[line]), ...);
-    (finish<columns>(sweep, places[line], results[line]), ...);
+    (store(sweep, places[line], results[line], Written{}), ...);
+    reduce<lines>(sweep, places[0], results[0]);
   }
 
-  /// Stores the results of a lane's points, and adds its numbers to the reductions.
-  template <int count>
-  SPIDER_DEVICE static void finish(const SystemArguments& sweep, const LanePlace& place,
+  /// Adds the numbers of a lane's lines to the reductions.
+  template <int count_of_lines, int count>
+  SPIDER_DEVICE static void reduce(const SystemArguments& sweep, const LanePlace& place,
                                    const Pack<Number, count>* results) {
-    store(sweep, place, results, Written{});
     if constexpr (reduces) {
       if (sweep.reductions != nullptr) {
-        Reductions::add(sweep.reductions, results + Sweep::written_count,
-                        static_cast<int>(place.begin - place.x), static_cast<int>(place.end - place.x));
+        Reductions::template add<count_of_lines, stored>(sweep.reductions, results + Sweep::written_count,
+                                                         static_cast<int>(place.begin - place.x),
+                                                         static_cast<int>(place.end - place.x));
       }
     }
   }
@@ -198,9 +200,10 @@ struct SystemKernel {
       const Span in_box = clip({x, x + Points::columns}, {place.begin, place.end});
       if (in_box.begin >= in_box.end) continue;
       const LanePlace part{place.z, place.y, x, in_box.begin, in_box.end};
-      typename Points::Numbers results[Sweep::written_count + Sweep::reduced_count];
+      typename Points::Numbers results[stored];
       Sweep::compute(Points{sweep, part}, results);
-      finish<Points::columns>(sweep, part, results);
+      store(sweep, part, results, Written{});
+      reduce<1>(sweep, part, results);
     }
   }
 

@@ -125,7 +125,7 @@ struct SystemKernel {
         compute_apart<Surroundings::interior>(sweep, place);
       }
     } else if (rows_inside && columns_inside) {
-      compute_apart<Surroundings::interior_cells>(sweep, place);
+      compute_cells(sweep, place, std::make_integer_sequence<int, columns>{});
     } else if (!has_vectors) {
       compute_apart<Surroundings::cells_at_faces>(sweep, place);
     } else if (rows_inside && !Folds<Sweep>::value) {
@@ -176,6 +176,21 @@ struct SystemKernel {
     (Sweep::compute(Points{sweep, places[line]}, results[line]), ...);
     (store(sweep, places[line], results[line], Written{}), ...);
     reduce<lines>(sweep, places[0], results[0]);
+  }
+
+  /// As many points of a line, where rows do not consist of vectors: neighbouring lanes load neighbouring
+  /// cells, and each all of its cells before it computes.
+  template <int... column>
+  SPIDER_DEVICE_NOINLINE void compute_cells(const SystemArguments& sweep, const LanePlace place,
+                                            std::integer_sequence<int, column...> /*columns*/) {
+    using Points = LanePoints<Sweep, Surroundings::interior_cells>;
+    const std::int32_t x = place.x - device::lane_index() % lanes_across * (columns - 1);
+    const LanePlace places[columns] = {{place.z, place.y, x + column * lanes_across,
+                                        x + column * lanes_across, x + column * lanes_across + 1}...};
+    typename Points::Numbers results[columns][stored];
+    (Sweep::compute(Points{sweep, places[column]}, results[column]), ...);
+    (store(sweep, places[column], results[column], Written{}), ...);
+    reduce<columns>(sweep, places[0], results[0]);
   }
 
   /// Adds the numbers of a lane's lines to the reductions.

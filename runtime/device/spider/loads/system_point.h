@@ -168,7 +168,7 @@ struct LanePoints {
       around == Surroundings::interior || around == Surroundings::interior_cells;
   // Near faces fewer points together: what faces take must not cost the interior registers.
   static constexpr int columns = around == Surroundings::interior ? Sweep::columns
-                                 : in_vectors || is_interior      ? (Sweep::columns + 1) / 2
+                                 : in_vectors                     ? (Sweep::columns + 1) / 2
                                                                   : 1;
   using Vectors = RowVectors<Sweep, columns>;
   using Number = typename Sweep::Number;

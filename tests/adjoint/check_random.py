@@ -263,14 +263,22 @@ class Adjoint:
     def part_of(self, kernel, name, buffer, axis, origin, own, extent):
         """A view into an array of NaN that has what a part may read of a buffer."""
         low, high = kernel.halo_of_field(name, *own, part=(origin, extent))[axis]
-        poisoned = placed(numpy.full(buffer.shape, numpy.nan, buffer.dtype))
         if buffer.shape[axis] == 1 and extent[axis] > 1:  # of fewer axes
-            poisoned[...] = buffer
-            return poisoned
+            return placed(buffer)
         begin, end = origin[axis], origin[axis] + own[axis]
-        read = tuple(slice(max(begin - low, 0), end + high) if i == axis else slice(None) for i in range(len(extent)))
-        poisoned[read] = buffer[read]
-        return poisoned[tuple(slice(begin, end) if i == axis else slice(None) for i in range(len(extent)))]
+        places = numpy.arange(begin - low, end + high)
+        rule = (self.keys["fields"][name] or {}).get("boundary", self.keys.get("boundary"))
+        rule = rule if isinstance(rule, str) else rule.get(self.forward.axes[axis])
+        outside = ((places < 0) | (places >= extent[axis])) & (rule != "periodic")
+        cells = numpy.take(buffer, places % extent[axis], axis)
+        cells[tuple(outside if i == axis else slice(None) for i in range(len(extent)))] = 0  # as around the whole
+        around = [(FAR, FAR)] * len(extent)
+        whole = numpy.pad(cells, around, constant_values=numpy.nan)
+        for i in range(len(extent)):
+            if i != axis:  # beyond the whole
+                whole[tuple(slice(FAR) if k == i else slice(None) for k in range(len(extent)))] = 0
+                whole[tuple(slice(-FAR, None) if k == i else slice(None) for k in range(len(extent)))] = 0
+        return whole[tuple(slice(FAR + low, FAR + low + end - begin) if i == axis else slice(FAR, -FAR) for i in range(len(extent)))]
 
     def buffers(self, arrays):
         """The kernel, the extents of fields with all axes, and copies of fields and outputs."""

@@ -15,7 +15,7 @@ import numpy as np
 
 import spider_gen
 import spider_gen.__main__
-from spider_gen import _system
+from spider_gen import _arrays, _system
 
 DIFFERENCES = {"dxp": {"shape": "derivative", "order": {"x": 1}, "at": {"x": "1/2"}},
                "dxm": {"shape": "derivative", "order": {"x": 1}, "at": {"x": "-1/2"}},
@@ -110,6 +110,27 @@ class Calls(unittest.TestCase):
         wide = np.zeros((SHAPE[0], 2 * SHAPE[1]), np.float32)  # of other strides
         wide[:, ::2] = state["p"]
         np.testing.assert_array_equal(waves({**state, "p": wide[:, ::2]}, dt=0.2)["p"], waves(state, dt=0.2)["p"])
+
+    def test_steps_of_odd_rows_are_those_of_aligned_copies(self):
+        def aligned(array):
+            shape = array.shape
+            whole = np.full((*shape[:-1], -(-shape[-1] // 64) * 64), np.nan, array.view.dtype)
+            return _arrays.Array(*2 * (whole[..., :shape[-1]],))
+
+        odd = (SHAPE[0], 37)
+        for system, state, scalars in ((make(WAVES), waves_state(shape=odd), {"dt": 0.2}), (make(HEAT), heat_state(shape=odd), {})):
+            wanted = system.iterate(state, 5, **scalars)
+            before = copy.deepcopy(state)
+            with unittest.mock.patch.object(_arrays.Array, "can_align_rows", True), \
+                    unittest.mock.patch.object(_arrays.Array, "with_aligned_rows", aligned):
+                got = system.iterate(state, 5, **scalars)
+                for name, array in state.items():
+                    np.testing.assert_array_equal(array, before[name])
+                system.iterate(state, 5, in_place=True, **scalars)
+            for name, array in wanted.items():
+                np.testing.assert_array_equal(got[name], array)
+                self.assertTrue(got[name].flags.c_contiguous)
+                np.testing.assert_array_equal(state[name], array)
 
     def test_a_sweep_that_reads_a_halo_is_not_remembered(self):
         system, whole = make(WAVES, boundary="halo"), waves_state(shape=(SHAPE[0] + 2, SHAPE[1] + 2))

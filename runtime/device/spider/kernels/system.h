@@ -125,7 +125,7 @@ struct SystemKernel {
         compute_apart<Surroundings::interior>(sweep, place);
       }
     } else if (rows_inside && columns_inside) {
-      compute_cells(sweep, place, std::make_integer_sequence<int, columns>{});
+      compute_cells(sweep, place, std::make_integer_sequence<int, cells_together>{});
     } else if (!has_vectors) {
       compute_apart<Surroundings::cells_at_faces>(sweep, place);
     } else if (rows_inside && !Folds<Sweep>::value) {
@@ -179,18 +179,23 @@ struct SystemKernel {
   }
 
   /// As many points of a line, where rows do not consist of vectors: neighbouring lanes load neighbouring
-  /// cells, and each all of its cells before it computes.
+  /// cells, and where few rows are read, each lane all of its cells before it computes.
+  static constexpr int cells_together = Sweep::row_count <= 8 ? columns : 1;
   template <int... column>
   SPIDER_DEVICE_NOINLINE void compute_cells(const SystemArguments& sweep, const LanePlace place,
-                                            std::integer_sequence<int, column...> /*columns*/) {
+                                            std::integer_sequence<int, column...> /*together*/) {
     using Points = LanePoints<Sweep, Surroundings::interior_cells>;
-    const std::int32_t x = place.x - device::lane_index() % lanes_across * (columns - 1);
-    const LanePlace places[columns] = {{place.z, place.y, x + column * lanes_across,
-                                        x + column * lanes_across, x + column * lanes_across + 1}...};
-    typename Points::Numbers results[columns][stored];
-    (Sweep::compute(Points{sweep, places[column]}, results[column]), ...);
-    (store(sweep, places[column], results[column], Written{}), ...);
-    reduce<columns>(sweep, places[0], results[0]);
+    const std::int32_t first = place.x - device::lane_index() % lanes_across * (columns - 1);
+    SPIDER_NO_UNROLL
+    for (std::int32_t x = first; x < first + warp_columns; x += cells_together * lanes_across) {
+      const LanePlace places[cells_together] = {{place.z, place.y, x + column * lanes_across,
+                                                 x + column * lanes_across,
+                                                 x + column * lanes_across + 1}...};
+      typename Points::Numbers results[cells_together][stored];
+      (Sweep::compute(Points{sweep, places[column]}, results[column]), ...);
+      (store(sweep, places[column], results[column], Written{}), ...);
+      reduce<cells_together>(sweep, places[0], results[0]);
+    }
   }
 
   /// Adds the numbers of a lane's lines to the reductions.

@@ -55,7 +55,7 @@ struct Fields {
 struct Sweep0 : Fields {
   using Number = float;
   static constexpr int dimensions = 3;
-  static constexpr int columns = 4, blocks_per_multiprocessor = 2;
+  static constexpr int columns = 4, lines = 1, blocks_per_multiprocessor = 2;
   // How far values of fused stages are taken at other points, below and above, z, y, x.
   static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
   static constexpr int row_count = 53, written_count = 3, reduced_count = 0;

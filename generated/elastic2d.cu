@@ -14,9 +14,9 @@
 //           lam f32, read; y constant 0; x constant 0
 //           mu f32, read; y constant 0; x constant 0
 // Sweep 1   Stage 1: vx, vy
-//           12 rows, reach y -2..2, x -2..2; 34 operations and 32 bytes a point; 4 points a lane
+//           12 rows, reach y -2..2, x -2..2; 34 operations and 32 bytes a point; 2 x 4 points a lane
 // Sweep 2   Stage 2: sxx, syy, sxy
-//           13 rows, reach y -2..2, x -2..2; 44 operations and 40 bytes a point; 4 points a lane
+//           13 rows, reach y -2..2, x -2..2; 44 operations and 40 bytes a point; 2 x 4 points a lane
 
 #include "elastic2d.h"
 
@@ -73,7 +73,7 @@ struct Fields {
 struct Sweep0 : Fields {
   using Number = float;
   static constexpr int dimensions = 2;
-  static constexpr int columns = 4, blocks_per_multiprocessor = 2;
+  static constexpr int columns = 4, lines = 2, blocks_per_multiprocessor = 2;
   // How far values of fused stages are taken at other points, below and above, z, y, x.
   static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
   static constexpr int row_count = 12, written_count = 2, reduced_count = 0;
@@ -145,7 +145,7 @@ struct Sweep0 : Fields {
 struct Sweep1 : Fields {
   using Number = float;
   static constexpr int dimensions = 2;
-  static constexpr int columns = 4, blocks_per_multiprocessor = 2;
+  static constexpr int columns = 4, lines = 2, blocks_per_multiprocessor = 2;
   // How far values of fused stages are taken at other points, below and above, z, y, x.
   static constexpr int bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};
   static constexpr int row_count = 13, written_count = 3, reduced_count = 0;

@@ -18,7 +18,7 @@ extern "C" {
 /* The kernel for spider_run and spider_run_steps, whose sweeps have these fields:
  * eta f32, two buffers; y periodic; x periodic
  * u f32, two buffers; y periodic; x periodic
- * v f32, written in place; y periodic; x periodic */
+ * v f32, two buffers; y periodic; x periodic */
 SPIDER_PUBLIC const spider_kernel* shallow_water2d_kernel(void);
 
 #ifdef __cplusplus

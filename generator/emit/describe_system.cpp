@@ -114,10 +114,12 @@ std::vector<std::string> report_system(const spec::SystemSpec& spec, const plan:
   for (std::size_t i = 0; i < plan.sweeps.size(); ++i) {
     const plan::SystemSweep& sweep = plan.sweeps[i];
     lines.push_back(fmt::format("Sweep {}   {}", i + 1, describe_sweep(spec, sweep)));
+    const std::string of_lane = sweep.lines == 1 ? counted(sweep.columns, "point")
+                                                 : fmt::format("{} x {} points", sweep.lines, sweep.columns);
     lines.push_back(fmt::format("          {}, reach {}; {} and {} bytes a point; {} a lane",
                                 counted(std::ssize(sweep.rows), "row"), reach_text(spec, sweep),
                                 counted(count_operations(sweep), "operation"), sweep.bytes_per_point,
-                                counted(sweep.columns, "point")));
+                                of_lane));
     for (const plan::SystemReduction& one : sweep.reductions) {
       const spec::Reduction& reduction = spec.reductions[static_cast<std::size_t>(one.which)];
       lines.push_back(fmt::format("          {}: {} of {} at all points", reduction.name,
@@ -166,9 +168,9 @@ std::string explain_system_json(const spec::SystemSpec& spec, const plan::System
     for (const plan::ReadRow& row : sweep.rows)
       rows.push_back(fmt::format("[{}, {}, {}, {}, {}]", row.field, row.dz, row.dy, row.low, row.high));
     sweeps.push_back(fmt::format(
-        R"(    {{"first_stage": {}, "stages": {}, "bytes": {}, "operations": {}, "columns": {}, "rows": [{}]}})",
+        R"(    {{"first_stage": {}, "stages": {}, "bytes": {}, "operations": {}, "columns": {}, "lines": {}, "rows": [{}]}})",
         sweep.first_stage, sweep.stages, sweep.bytes_per_point, count_operations(sweep), sweep.columns,
-        fmt::join(rows, ", ")));
+        sweep.lines, fmt::join(rows, ", ")));
   }
   std::vector<std::string> scalars;
   for (const std::string& scalar : spec.scalars) scalars.push_back('"' + scalar + '"');

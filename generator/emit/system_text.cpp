@@ -66,6 +66,7 @@ class SweepText {
     bindings["number"] = number_type(numbers());
     bindings["dimensions"] = fmt::to_string(spec_.dimensions);
     bindings["columns"] = fmt::to_string(sweep_.columns);
+    bindings["lines"] = fmt::to_string(sweep_.lines);
     bindings["blocks_per_multiprocessor"] = fmt::to_string(sweep_.blocks_per_multiprocessor);
     bind_bounded(bindings);
     bindings["row_count"] = fmt::to_string(sweep_.rows.size());

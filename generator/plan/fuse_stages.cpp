@@ -16,7 +16,7 @@ bool has_rule(const spec::AxisBoundary& faces, BoundaryRule rule) {
 /// Does the node, by itself, have the same value a period further?
 bool repeats(const spec::SystemSpec& spec, const UpdateNode& node, std::size_t axis) {
   if (node.operation == UpdateOperation::index) return node.which != static_cast<int>(axis);
-  if (node.operation != UpdateOperation::cell) return true;
+  if (node.operation != UpdateOperation::cell && node.operation != UpdateOperation::bounded) return true;
   const spec::SystemField& field = spec.fields[static_cast<std::size_t>(node.which)];
   return !field.axes[axis] || has_rule(field.boundary[axis], BoundaryRule::periodic);
 }
@@ -53,8 +53,8 @@ bool StageFuser::can_read(const StageGroup& group, int field, const spec::Offset
     }
     return true;
   };
-  // Their offsets would have to be shifted.
-  if (!all_needed([](const UpdateNode& node) { return node.operation < UpdateOperation::bounded; }))
+  // Those behind `bounded` cannot be shifted.
+  if (!all_needed([](const UpdateNode& node) { return node.operation <= UpdateOperation::bounded; }))
     return false;
   for (std::size_t axis = 0; axis < at.size(); ++axis) {
     if (at[axis] == 0 || has_rule(read.boundary[axis], BoundaryRule::constant)) continue;

@@ -59,24 +59,48 @@ int cells_in_registers(const spec::SystemSpec& spec, const ReadRow& row, int col
   return (vector_of(columns - 1 + row.high) - vector_of(row.low) + 1) * columns;
 }
 
-/// Columns of a lane: 16 bytes of numbers, unless its rows take more registers than there are. And blocks
-/// that their registers leave room for, as measured on H100s and H200s: more blocks pay only where few rows
-/// are read.
+/// Registers for all that a lane reads and computes: of neighbouring lines' rows, each is there once.
+int registers_of(const spec::SystemSpec& spec, bool in_doubles, const SystemSweep& sweep, int lines) {
+  std::map<std::array<int, 3>, ReadRow> rows;
+  for (int line = 0; line < lines; ++line) {
+    for (ReadRow row : sweep.rows) {
+      if (spec.fields[static_cast<std::size_t>(row.field)].axes[spec::axis_y]) row.dy += line;
+      ReadRow& read = rows.try_emplace({row.field, row.dz, row.dy}, row).first->second;
+      read.low = std::min(read.low, row.low);
+      read.high = std::max(read.high, row.high);
+    }
+  }
+  int cells = lines * sweep.columns * static_cast<int>(sweep.results.size());
+  for (const auto& [at, row] : rows) cells += cells_in_registers(spec, row, sweep.columns);
+  return cells * (in_doubles ? 2 : 1);
+}
+
+/// Columns of a lane: 16 bytes of numbers, unless its rows take more registers than there are; in 2D lines,
+/// as many as leave registers for two blocks. And blocks that their registers leave room for, as measured on
+/// H100s and H200s: more blocks pay only where few rows are read.
 void choose_launch(const spec::SystemSpec& spec, bool in_doubles, SystemSweep& sweep) {
   constexpr int most_row_registers = 256;
   constexpr int most_of_three_blocks = 56;
+  constexpr int most_of_lines = 160;
+  constexpr int most_of_lines_and_three_blocks = 74;
   int registers = 0;
   for (int columns = in_doubles ? 2 : 4; columns >= 1; columns /= 2) {
-    int cells = columns * static_cast<int>(sweep.results.size());
-    for (const ReadRow& row : sweep.rows) cells += cells_in_registers(spec, row, columns);
-    registers = cells * (in_doubles ? 2 : 1);
     sweep.columns = columns;
+    registers = registers_of(spec, in_doubles, sweep, 1);
     if (registers <= most_row_registers) break;
   }
   const bool reduces = !sweep.reductions.empty();  // without it the compiler would take registers for 3
   sweep.blocks_per_multiprocessor = registers <= most_of_three_blocks ? (reduces ? 4 : 3)
                                     : registers <= most_row_registers ? 2
                                                                       : 1;
+  if (spec.dimensions != 2) return;
+  for (const int lines : {4, 2}) {
+    registers = registers_of(spec, in_doubles, sweep, lines);
+    if (registers > most_of_lines) continue;
+    sweep.lines = lines;
+    sweep.blocks_per_multiprocessor = registers <= most_of_lines_and_three_blocks ? 3 : 2;
+    break;
+  }
 }
 
 int bytes_per_point(const spec::SystemSpec& spec, const std::vector<ReadRow>& rows,

@@ -36,6 +36,7 @@ struct SystemSweep {
   std::vector<SystemReduction> reductions;
   std::vector<ReadRow> rows;          ///< ascending in (field, dz, dy)
   int columns = 4;                    ///< neighbouring points of a lane of a device
+  int lines = 1;                      ///< neighbouring rows of them
   int blocks_per_multiprocessor = 1;  ///< that registers shall leave room for
   int bytes_per_point = 0;            ///< each field that it reads, once, and each that it writes
 };

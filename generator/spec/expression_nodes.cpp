@@ -159,6 +159,10 @@ int ExpressionNodes::shift_one(int node, const Offset& by, const Moved& moved) {
       return shift_index(shifted, distance(first));
   }
   for (int& argument : shifted.arguments) argument = moved.at(argument);
+  if (shifted.operation == UpdateOperation::bounded) {
+    for (std::size_t axis = 0; axis < by.size(); ++axis) shifted.at[axis] += by[axis];
+    if (shifted.at == Offset{}) return shifted.arguments.front();
+  }
   return add(std::move(shifted));
 }
 

@@ -356,8 +356,8 @@ class Reader {
     const std::vector<bool> needed = nodes_.needed_by({value});
     for (std::size_t i = 0; i < needed.size(); ++i) {
       const UpdateNode& node = nodes_[static_cast<int>(i)];
-      if (needed[i] && node.operation == UpdateOperation::written)
-        last = std::max(last, stages_of(node.which).back());
+      if (!needed[i] || node.operation != UpdateOperation::written) continue;
+      for (const int stage : stages_of(node.which)) last = std::max(last, stage);  // none that has an error
     }
     return last;
   }

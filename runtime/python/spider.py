@@ -542,20 +542,44 @@ class Kernel:
         (if the kernel has one) and fields, the stream, and the scalars. The caller knows that arrays at these addresses have the
         types, shapes and strides of the arrays given here. Several threads may call the function."""
         model, views, further = self._sweep(source, target, previous, fields, scalars, False, images=images)
-        patterns, count = [view.field for view in views + further], len(views)
-        numbers = ctypes.c_double * len(scalars)
+        count = len(views)
+
+        def describe(sweep: _Sweep, pointers: Sequence[Any]) -> None:
+            for name, pointer in zip(("source", "target", "previous"), pointers[:count]):
+                setattr(sweep, name, pointer)
+            if further:
+                sweep.fields = (ctypes.POINTER(_Field) * len(further))(*pointers[count:])
+            for name in ("batch", "batch_stride", "target_batch_stride", "field_batch_strides"):
+                setattr(sweep, name, getattr(model, name))
+
+        return self._repeater([view.field for view in views + further], len(scalars), describe)
+
+    def _system_launcher(self, fields: Sequence[Any], outputs: Sequence[Any],
+                         scalars: Sequence[float]) -> Callable[[Sequence[int], int | None, Sequence[float]], int]:
+        """The same of a sweep of a system: addresses are those of fields and then of the outputs that are not None."""
+        _, views = self._system_sweep(fields, outputs, scalars, 1, None)
+        some = [view for view in views if view is not None]
+
+        def describe(sweep: _Sweep, pointers: Sequence[Any]) -> None:
+            given = iter(pointers)
+            own = [ctypes.POINTER(_Field)() if view is None else next(given) for view in views]
+            array = ctypes.POINTER(_Field) * len(fields)
+            sweep.fields, sweep.outputs = array(*own[:len(fields)]), array(*own[len(fields):])
+
+        return self._repeater([view.field for view in some], len(scalars), describe)
+
+    def _repeater(self, patterns: Sequence[_Field], scalar_count: int,
+                  describe: Callable[[_Sweep, Sequence[Any]], None]) -> Callable[[Sequence[int], int | None, Sequence[float]], int]:
+        """The function of _launcher: `describe` tells a sweep the fields that pointers lead to, which lie like the patterns."""
+        numbers = ctypes.c_double * scalar_count
         idle: list[tuple[_Sweep, list[_Field], Any]] = []  # a call takes one out, or makes one
 
         def make() -> tuple[_Sweep, list[_Field], Any]:
             own = [_Field.from_buffer_copy(pattern) for pattern in patterns]
-            pointers = [ctypes.pointer(field) for field in own]
-            sweep = _Sweep(ctypes.sizeof(_Sweep), *pointers[:count])
-            if further:
-                sweep.fields = (ctypes.POINTER(_Field) * len(further))(*pointers[count:])
-            if scalars:
+            sweep = _Sweep(ctypes.sizeof(_Sweep))
+            describe(sweep, [ctypes.pointer(field) for field in own])
+            if scalar_count:
                 sweep.scalars = numbers()
-            for name in ("batch", "batch_stride", "target_batch_stride", "field_batch_strides"):
-                setattr(sweep, name, getattr(model, name))
             return sweep, own, ctypes.byref(sweep)
 
         def launch(addresses: Sequence[int], stream: int | None, scalars: Sequence[float]) -> int:

@@ -149,14 +149,16 @@ std::int64_t points_of(const Box& box) {
   return box.extent[0] * box.extent[1] * box.extent[2];
 }
 
-/// Starts a launch. Its points are added to `reductions`, unless that is null, by as few blocks as keep the
-/// device busy: each reduces once.
+/// Starts a launch. Its points are added to `reductions`, unless that is null, by as many blocks as take
+/// 16 turns on the device: each reduces once, and with fewer those that are late hold up the end (a maximum
+/// on an H200: 1.03 times the sweep without it, 1.42 times with one turn).
 Outcome start(const spider_kernel& kernel, ReadyLaunch& ready, spider_reductions* reductions, void* stream) {
   std::int64_t blocks = ready.blocks;
   ready.arguments.reductions = nullptr;
   if (reductions != nullptr) {
     ready.arguments.reductions = static_cast<std::int64_t*>(reductions->accumulators.get());
-    if (ready.form->tiling.walks_tiles) blocks = std::min(blocks, ready.resident);
+    constexpr std::int64_t turns = 16;
+    if (ready.form->tiling.walks_tiles) blocks = std::min(blocks, turns * ready.resident);
   }
   ready.arguments.grid.volume.whole_blocks = static_cast<std::int32_t>(blocks);
   return backend::launch(kernel, {*ready.form, blocks, ready.early, stream}, ready.arguments, {}, {});
@@ -197,6 +199,8 @@ Outcome run_checked(const spider_kernel& kernel, const spider_sweep& sweep, cons
   return {};
 }
 
+}  // namespace
+
 Outcome check_bound(const spider_kernel& kernel, const spider_sweep& sweep, const ReductionBound& until) {
   const std::int32_t count = kernel.info.reduction_count;
   if (until.reduction < 0 || until.reduction >= count) {
@@ -211,8 +215,6 @@ Outcome check_bound(const spider_kernel& kernel, const spider_sweep& sweep, cons
   return {SPIDER_ERROR_STEPS,
           "the bound is to be checked every " + std::to_string(until.check_every) + " steps; give 1 or more"};
 }
-
-}  // namespace
 
 Outcome check_system(const spider_kernel& kernel, const spider_sweep& sweep) {
   SystemGiven given;

@@ -18,6 +18,10 @@ struct ReductionBound {
   std::int64_t done = 0;  ///< steps
 };
 
+/// Whether a sweep's reductions can end at the bound.
+[[nodiscard]] backend::Outcome check_bound(const spider_kernel& kernel, const spider_sweep& sweep,
+                                           const ReductionBound& until);
+
 /// spider_run of a system. The sweep has the size of this runtime's.
 [[nodiscard]] backend::Outcome run_system(const spider_kernel& kernel, const spider_sweep& sweep);
 

@@ -262,16 +262,25 @@ Outcome take_fields(const spider_kernel& kernel, const spider_sweep& sweep, Syst
   return {};
 }
 
-/// Whether the sweeps may run on a part: none folds ghost cells near the faces of the whole.
-Outcome check_cut(const spider_kernel& kernel) {
+/// Whether sweeps that fold ghost cells may run on a part. What they read for a ghost cell lies as near to
+/// the point that takes it as rows reach, where a face repeats or turns round the cells next to it, once.
+Outcome check_cut(const spider_kernel& kernel, const SystemGiven& found) {
   for (std::int32_t launch = 0; launch < kernel.form_count; ++launch) {
-    const std::int32_t(&reach)[3] = kernel.system->sweeps[launch].folded_reach;
-    if (std::all_of(std::begin(reach), std::end(reach), [](std::int32_t cells) { return cells == 0; }))
-      continue;
-    return refuse(SPIDER_ERROR_UNSUPPORTED,
-                  name_of_system(kernel) +
-                      " has `adjoint` of fields whose ghost cells are copies of cells: it "
-                      "sweeps whole fields, no parts");
+    for (int axis = 0; axis < 3; ++axis) {
+      const std::int32_t reach = kernel.system->sweeps[launch].folded_reach[axis];
+      if (reach == 0 || found.extent[axis] == found.part.whole[axis]) continue;
+      const SystemField* const fields = kernel.system->fields;
+      const bool has_ring =
+          std::any_of(fields, fields + kernel.info.field_count, [axis](const SystemField& field) {
+            return field.axes[axis] && field.faces[axis][0].rule == FaceRule::periodic;
+          });
+      if (!has_ring && found.part.whole[axis] > 2 * std::int64_t{reach}) continue;
+      return refuse(SPIDER_ERROR_UNSUPPORTED,
+                    name_of_system(kernel) +
+                        " has `adjoint` of fields whose ghost cells are copies of cells: its "
+                        "parts need an axis that is periodic for no field, of more than " +
+                        std::to_string(2 * reach) + " cells" + on_axis(axis));
+    }
   }
   return {};
 }
@@ -283,7 +292,7 @@ Outcome take_part(const spider_kernel& kernel, const spider_part* part, SystemGi
   if (Outcome fit = check_system_extents(kernel, found.part.whole); fit.status != SPIDER_OK) return fit;
   found.is_cut = !std::equal(std::begin(found.extent), std::end(found.extent), std::begin(found.part.whole));
   if (found.is_cut) {
-    if (Outcome fit = check_cut(kernel); fit.status != SPIDER_OK) return fit;
+    if (Outcome fit = check_cut(kernel, found); fit.status != SPIDER_OK) return fit;
   }
   return place_part(kernel, found);
 }

@@ -105,6 +105,13 @@ void check_calls() {
   const std::array<const spider_field*, 3> same{&u.view, &u.view, &damp.view};
   sweep.fields = same.data();
   expect("one memory for two", spider_grid_run(grid, &sweep, 1, nullptr), SPIDER_ERROR_OVERLAP, "rank 0: ");
+  std::int64_t done = -1;
+  expect("no reductions to stop at", spider_grid_run_until(grid, &sweep, 1, 0, 1.0, 1, &done, nullptr),
+         SPIDER_ERROR_OVERLAP, "rank 0: ");
+  sweep.fields = fields.data();
+  expect("a bound of nothing", spider_grid_run_until(grid, &sweep, 1, 0, 1.0, 1, &done, nullptr),
+         SPIDER_ERROR_UNSUPPORTED, "no reduction 0");
+  check("no step was taken", done == 0);
   double value = 0;
   expect("reductions that are none", spider_grid_read_reductions(grid, nullptr, &value, nullptr),
          SPIDER_ERROR_NULL, "null");

@@ -122,10 +122,23 @@ class State {
   spider_reductions* reductions_ = nullptr;
 };
 
+/// Steps until the first reduction is at most what it was before, which few fields make at the first check:
+/// the number of steps and all reductions.
+template <class Run>
+std::vector<double> step_until(State& state, double bound, const Run& run) {
+  std::vector<double> found(9, 0.0);
+  std::int64_t done = 0;
+  const bool good =
+      state.step(0, [&](const spider_sweep& sweep) { return run(sweep, 5, bound, &done, found.data() + 1); });
+  found[0] = good ? static_cast<double>(done) : -1;
+  return found;
+}
+
 /// What a sweep leaves: numbers of all cells of each field, and its reductions.
 struct Results {
   std::vector<std::vector<unsigned char>> fields;
   std::vector<double> reductions;
+  std::vector<double> stopped;  ///< of step_until
 };
 
 /// Numbers of all cells, row after row.
@@ -181,6 +194,13 @@ Results step_whole(const Case& drawn, const spider_kernel* kernel) {
         of_field.insert(of_field.end(), row, row + extent[2] * bytes_of(info.field_storages[i]));
       }
     }
+  }
+  if (state.reductions() != nullptr) {
+    results.stopped = step_until(
+        state, results.reductions[0],
+        [&](const spider_sweep& sweep, std::int64_t steps, double bound, std::int64_t* done, double* values) {
+          return spider_run_until(kernel, &sweep, steps, 0, bound, 2, done, values);
+        });
   }
   return results;
 }
@@ -283,6 +303,19 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
                  static_cast<long long>(cell / extent[2] / extent[1]),
                  static_cast<long long>(cell / extent[2] % extent[1]),
                  static_cast<long long>(cell % extent[2]));
+  }
+  if (state.reductions() != nullptr) {
+    const std::vector<double> stopped = step_until(
+        state, reductions[0],
+        [&](const spider_sweep& sweep, std::int64_t steps, double bound, std::int64_t* done, double* values) {
+          return spider_grid_run_until(grid, &sweep, steps, 0, bound, 2, done, values);
+        });
+    if (rank == 0 &&
+        std::memcmp(stopped.data(), wanted.stopped.data(), stopped.size() * sizeof(double)) != 0) {
+      std::fprintf(stderr, "steps until a bound end elsewhere: %g of one rank, %g\n", wanted.stopped[0],
+                   stopped[0]);
+      same = 0;
+    }
   }
   MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, ranks);
   spider_grid_free(grid);

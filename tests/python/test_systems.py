@@ -15,7 +15,7 @@ import numpy as np
 
 import spider_gen
 import spider_gen.__main__
-from spider_gen import _system
+from spider_gen import _arrays, _system
 
 DIFFERENCES = {"dxp": {"shape": "derivative", "order": {"x": 1}, "at": {"x": "1/2"}},
                "dxm": {"shape": "derivative", "order": {"x": 1}, "at": {"x": "-1/2"}},
@@ -73,6 +73,69 @@ class Calls(unittest.TestCase):
             self.assertEqual(array.dtype, np.float32)
         for name, array in state.items():
             np.testing.assert_array_equal(array, before[name])
+
+    def test_a_remembered_sweep_has_the_bits_of_a_checked_one(self):
+        for system, states, scalars in ((make(WAVES), (waves_state(1), waves_state(2)), {"dt": 0.2}),
+                                        (make(HEAT), (heat_state(1), heat_state(2)), {}),
+                                        (make(WAVES, boundary="nearest"), (waves_state(1), waves_state(2)), {"dt": 0.1})):
+            checked = []
+            for state in states:
+                checked.append(system(state, **scalars))
+                system._launches.clear()
+            system(states[0], **scalars)
+            self.assertEqual(len(system._launches), 1)
+            for state, wanted in zip(states, checked):
+                before = copy.deepcopy(state)
+                with unittest.mock.patch.object(system, "_advance", side_effect=AssertionError("checked again")):
+                    got = system(state, **scalars)
+                self.assertEqual(list(got), list(wanted))
+                for name, array in got.items():
+                    np.testing.assert_array_equal(array, wanted[name])
+                    self.assertFalse(any(np.shares_memory(array, one) for one in state.values()))
+                for name, array in state.items():
+                    np.testing.assert_array_equal(array, before[name])
+
+    def test_what_is_remembered_is_checked_where_it_differs(self):
+        waves, state = make(WAVES), waves_state()
+        waves(state, dt=0.2)
+        np.testing.assert_array_equal(waves(state, dt=0.4)["u"], make(WAVES)(state, dt=0.4)["u"])  # another scalar
+        with self.assertRaisesRegex(TypeError, "dt is missing"):
+            waves(state)
+        with self.assertRaisesRegex(TypeError, "there is no q"):
+            waves({**state, "q": state["p"]}, dt=0.2)
+        with self.assertRaisesRegex(TypeError, "dt"):
+            waves(state, dt="0.2")
+        with self.assertRaisesRegex(ValueError, "cells along x"):
+            waves({**state, "p": state["p"][:, 1:]}, dt=0.2)
+        wide = np.zeros((SHAPE[0], 2 * SHAPE[1]), np.float32)  # of other strides
+        wide[:, ::2] = state["p"]
+        np.testing.assert_array_equal(waves({**state, "p": wide[:, ::2]}, dt=0.2)["p"], waves(state, dt=0.2)["p"])
+
+    def test_steps_of_odd_rows_are_those_of_aligned_copies(self):
+        def aligned(array):
+            shape = array.shape
+            whole = np.full((*shape[:-1], -(-shape[-1] // 64) * 64), np.nan, array.view.dtype)
+            return _arrays.Array(*2 * (whole[..., :shape[-1]],))
+
+        odd = (SHAPE[0], 37)
+        for system, state, scalars in ((make(WAVES), waves_state(shape=odd), {"dt": 0.2}), (make(HEAT), heat_state(shape=odd), {})):
+            wanted = system.iterate(state, 5, **scalars)
+            before = copy.deepcopy(state)
+            with unittest.mock.patch.object(_arrays.Array, "can_align_rows", True), \
+                    unittest.mock.patch.object(_arrays.Array, "with_aligned_rows", aligned):
+                got = system.iterate(state, 5, **scalars)
+                for name, array in state.items():
+                    np.testing.assert_array_equal(array, before[name])
+                system.iterate(state, 5, in_place=True, **scalars)
+            for name, array in wanted.items():
+                np.testing.assert_array_equal(got[name], array)
+                self.assertTrue(got[name].flags.c_contiguous)
+                np.testing.assert_array_equal(state[name], array)
+
+    def test_a_sweep_that_reads_a_halo_is_not_remembered(self):
+        system, whole = make(WAVES, boundary="halo"), waves_state(shape=(SHAPE[0] + 2, SHAPE[1] + 2))
+        system({name: array[1:-1, 1:-1] for name, array in whole.items()}, dt=0.2)
+        self.assertEqual(len(system._launches), 0)
 
     def test_second_buffers_storages_and_arrays_along_an_axis(self):
         heat, state = make(HEAT), heat_state()

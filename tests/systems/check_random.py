@@ -78,7 +78,13 @@ class Case:
         array = numpy.full(shape, NOT_A_NUMBER.get(field.storage, numpy.nan), TYPES[field.storage])
         read = tuple(slice(far, n - far) for n in shape)
         array[read] = encoded(values[read], field.storage)
-        if (self.seed + i) % 3 == 0:  # a part of something larger
+        if self.seed % 4 == 3:  # each row begins on 128 bytes
+            first = wide[-1][0] if field.axes[-1] else 0
+            whole = numpy.zeros((*shape[:-1], -(-(shape[-1] + 64) // 64) * 64 + 64), array.dtype)
+            skipped = -(whole.ctypes.data // array.itemsize + first) % 64
+            array, whole = whole[..., skipped:skipped + shape[-1]], array
+            array[...] = whole
+        elif (self.seed + i) % 3 == 0:  # a part of something larger
             array = numpy.pad(array, 3)[tuple(slice(3, 3 + n) for n in shape)]
         elif (self.seed + i) % 3 == 1 and len(shape) > 1:  # every second row
             whole = numpy.zeros((2 * shape[0], *shape[1:]), array.dtype)

@@ -145,15 +145,42 @@ TEST(Fusing, AtThePointNeedsNoBounds) {
   EXPECT_TRUE(bounded_nodes(plan.sweeps[0]).empty());
 }
 
-TEST(Fusing, DoesNotShiftBounds) {
-  // Of three stages the third would read the second, which is bounded, around the point.
+TEST(Fusing, ShiftsBounds) {
+  // Of three stages the third reads the second, which is bounded, around the point.
   const SystemPlan plan = plan_of(
       "fields: [u, w]\nboundary: {constant: 0}\nstages:\n"
-      "  - {u: \"u + w\"}\n  - {w: \"w + u[0, 1]\"}\n  - {u: \"u + w[0, 1]\"}\n");
+      "  - {u: \"u + w\"}\n  - {w: \"w + u[0, 1]\"}\n  - {u: \"u + w[1, 0] + w[0, -1]\"}\n");
+  ASSERT_EQ(plan.sweeps.size(), 1U);
+  const std::vector<UpdateNode> bounded = bounded_nodes(plan.sweeps[0]);
+  const auto has = [&](int field, const spec::Offset& at) {
+    return std::any_of(bounded.begin(), bounded.end(),
+                       [&](const UpdateNode& node) { return node.which == field && node.at == at; });
+  };
+  EXPECT_TRUE(has(0, {0, 0, 1}));  // u of w's own value
+  EXPECT_TRUE(has(0, {0, 1, 1}));  // and of w's a row further
+  EXPECT_TRUE(has(1, {0, 1, 0}));
+  EXPECT_TRUE(has(1, {0, 0, -1}));
+  EXPECT_EQ(bounded.size(), 4U);  // none where u, shifted back, is at the point
+}
+
+TEST(Fusing, DoesNotTakeConstantsAcrossAPeriod) {
+  // w has a period along x, and the value of u that it takes at the face is no value of the other side.
+  const SystemPlan plan = plan_of(
+      "fields: {u: {boundary: {constant: 0}}, w: {boundary: periodic}, v: {}}\nboundary: periodic\nstages:\n"
+      "  - {u: \"u + 2\"}\n  - {w: \"w + u[0, 1]\"}\n  - {v: \"v + w[0, 1]\"}\n");
   ASSERT_EQ(plan.sweeps.size(), 2U);
   EXPECT_EQ(plan.sweeps[0].stages, 2);
-  EXPECT_EQ(plan.sweeps[1].first_stage, 2);
-  EXPECT_EQ(plan.sweeps[1].stages, 1);
+}
+
+TEST(Sweeps, HaveLinesWhereRegistersSuffice) {
+  const SystemSweep heat =
+      plan_of("fields: [u]\nstages: [{u: \"u + u[0, 1] + u[0, -1] + u[1, 0] + u[-1, 0]\"}]\n").sweeps.at(0);
+  EXPECT_EQ(heat.lines, 4);
+  const SystemSweep wide =
+      plan_of(
+          "fields: [u]\nstages: [{u: \"u[0, 9] + u[0, -9] + u[9, 9] + u[9, -9] + u[4, 9] + u[4, -9]\"}]\n")
+          .sweeps.at(0);
+  EXPECT_EQ(wide.lines, 1);
 }
 
 TEST(Fusing, DoesNotCountAcrossAPeriod) {

@@ -8,7 +8,7 @@ module spider_distributed
   private
   public :: spider_grid_create, spider_grid_free, spider_grid_exchange, spider_grid_iterate, spider_grid_run, spider_grid_wait
   public :: spider_grid_scatter, spider_grid_gather, spider_grid_read_npy, spider_grid_write_npy, spider_select_device
-  public :: spider_get_layout, spider_grid_of_field, spider_grid_transport
+  public :: spider_get_layout, spider_grid_of_field, spider_grid_read_reductions, spider_grid_run_until, spider_grid_transport
 
   integer(c_int32_t), parameter, public :: SPIDER_ERROR_RANKS = 13
 
@@ -68,6 +68,23 @@ module spider_distributed
       type(spider_sweep), intent(in) :: sweep
       integer(c_int64_t), value :: steps
       type(c_ptr), intent(out) :: result
+    end function
+    !> The numbers of a system's `reduce`, of the points of all ranks.
+    integer(c_int32_t) function spider_grid_read_reductions(grid, reductions, values, stream) bind(c)
+      import :: c_int32_t, c_double, c_ptr
+      type(c_ptr), value :: grid, reductions, stream
+      real(c_double), intent(out) :: values(*)
+    end function
+    !> Steps of a system until reduction `reduction`, from 0, is at most `bound`; sweep%reductions is given.
+    integer(c_int32_t) function spider_grid_run_until(grid, sweep, steps, reduction, bound, check_every, done, values) bind(c)
+      import :: c_int32_t, c_int64_t, c_double, c_ptr, spider_sweep
+      type(c_ptr), value :: grid
+      type(spider_sweep), intent(in) :: sweep
+      integer(c_int64_t), value :: steps, check_every
+      integer(c_int32_t), value :: reduction
+      real(c_double), value :: bound
+      integer(c_int64_t), intent(out) :: done
+      real(c_double), intent(out) :: values(*)
     end function
     integer(c_int32_t) function spider_grid_wait(grid, stream, seconds) bind(c)
       import :: c_int32_t, c_double, c_ptr

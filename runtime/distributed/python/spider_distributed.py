@@ -56,6 +56,8 @@ _SIGNATURES = {
     "spider_grid_iterate": [_pointer, _field, _field, ctypes.c_int64, _pointer, ctypes.POINTER(_field)],
     "spider_grid_run": [_pointer, ctypes.POINTER(spider._Sweep), ctypes.c_int64, ctypes.POINTER(_field)],
     "spider_grid_read_reductions": [_pointer, _pointer, ctypes.POINTER(ctypes.c_double), _pointer],
+    "spider_grid_run_until": [_pointer, ctypes.POINTER(spider._Sweep), ctypes.c_int64, ctypes.c_int32, ctypes.c_double,
+                              ctypes.c_int64, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_double)],
     "spider_grid_wait": [_pointer, _pointer, ctypes.c_double],
     "spider_grid_scatter": [_pointer, _pointer, ctypes.c_int32, _field],
     "spider_grid_gather": [_pointer, _field, ctypes.c_int32, _pointer],
@@ -275,6 +277,31 @@ class Grid(FieldGrid):
         """`steps` time steps of the whole by a system, as spider.Kernel.run_system takes them: `fields` and `outputs` are those
         that of_field() makes, and behind an odd number of steps fields with RESULT_IN_OUTPUT are in `outputs`. The points of the
         last step are added to `reductions`, which read_reductions() reads."""
+        sweep, _views = self._system_sweep(fields, outputs, scalars, stream, reductions)
+        self.library._check(self._c.spider_grid_run(self._open(), sweep, spider._int64("steps", steps), None))
+
+    def run_system_until(self, fields: Sequence[Any], outputs: Sequence[Any] | None, scalars: Sequence[float],
+                         until: tuple[str, float], steps: int, check_every: int = 10, stream: Any = None,
+                         reductions: spider.Reductions | None = None) -> tuple[int, dict[str, float]]:
+        """Steps as of run_system() until a number of the spec's `reduce` is at most a bound, `until=(NAME, bound)`: at most `steps`
+        of them, of which every `check_every`th and the last compute the numbers of all ranks' points, and are waited for. Returns
+        how many there were, the same on all ranks, and the numbers of the last one. `reductions` have been read; without them
+        the call makes its own."""
+        name, bound = until
+        names = self.kernel.info.reductions
+        if name not in names:
+            raise ValueError(f"until names {name}, and the reductions of {self.kernel.info.name} are {', '.join(names) or '(none)'}")
+        own = spider.Reductions(self.kernel) if reductions is None else reductions
+        sweep, _views = self._system_sweep(fields, outputs, scalars, stream, own)
+        done, values = ctypes.c_int64(), (ctypes.c_double * len(names))()
+        self.library._check(self._c.spider_grid_run_until(self._open(), sweep, spider._int64("steps", steps), names.index(name),
+                                                          bound, spider._int64("check_every", check_every), ctypes.byref(done),
+                                                          values))
+        return done.value, dict(zip(names, values)) if done.value else {}
+
+    def _system_sweep(self, fields: Sequence[Any], outputs: Sequence[Any] | None, scalars: Sequence[float], stream: Any,
+                      reductions: spider.Reductions | None) -> tuple[spider._Sweep, list[Any]]:
+        """A sweep of this rank's fields, and what has to live as long."""
         sweep, views = self.kernel._system_sweep(fields, outputs, scalars, 2, stream, (self.origin, self.whole))
         for i, view in enumerate(views):
             if view is not None:
@@ -282,7 +309,7 @@ class Grid(FieldGrid):
                 self.of_field(name)._require_halo((*fields, *(outputs or ()))[i], view)
         if reductions is not None:
             sweep.reductions = reductions._memory
-        self.library._check(self._c.spider_grid_run(self._open(), sweep, spider._int64("steps", steps), None))
+        return sweep, views
 
     def read_reductions(self, reductions: spider.Reductions, stream: Any = None) -> dict[str, float]:
         """The numbers, by name, of the points of all ranks since the last read: the bits of one rank. Waits for the stream."""

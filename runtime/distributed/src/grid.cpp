@@ -551,7 +551,7 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
     return fit;
   if (grid.kernel->system != nullptr) {
     if (result != nullptr) *result = nullptr;
-    return agree(communicator, caught([&] { return take_system_steps(grid, *sweep, steps); }));
+    return agree(communicator, caught([&] { return take_system_steps(grid, *sweep, 0, steps); }));
   }
   Outcome swept;
   for (std::int32_t i = 0; exchanges_fields(grid) && i < grid.kernel->info.field_count; ++i) {
@@ -586,6 +586,37 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
   }
   if (result != nullptr) *result = turns[turn].in;
   return agree(communicator, swept);
+}
+
+/// What all ranks must give alike, as one number.
+std::uint64_t mark_of(std::int64_t steps, const ReductionBound& until) {
+  std::uint64_t bits = 0;
+  std::memcpy(&bits, &until.bound, sizeof bits);
+  std::uint64_t mark = 0;
+  for (const std::uint64_t one :
+       {static_cast<std::uint64_t>(steps), bits, static_cast<std::uint64_t>(until.reduction),
+        static_cast<std::uint64_t>(until.check_every)})
+    mark = (mark ^ one) * 0x100000001b3U;
+  return mark;
+}
+
+Outcome run_until(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, ReductionBound& until) {
+  const bool is_known = sweep != nullptr && is_sweep_size(sweep->size);
+  const spider_sweep appended = is_known ? extended(*sweep) : spider_sweep{};
+  Outcome fit = caught([&]() -> Outcome {
+    if (grid.kernel->system == nullptr) {
+      return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(grid.kernel->info.name) +
+                                            " is no system of equations, and has no reductions"};
+    }
+    if (Outcome checked = check_sweeps(grid, is_known ? &appended : sweep, steps);
+        checked.status != SPIDER_OK)
+      return checked;
+    return check_bound(*grid.kernel, appended, until);
+  });
+  keep_first(fit, grid.transport->state());
+  fit = agree(grid.communicator->get(), fit, mark_of(steps, until),
+              "the steps, the reduction, its bound and how often it is checked");
+  return fit.status == SPIDER_OK ? take_system_steps_until(grid, appended, steps, until) : fit;
 }
 
 Outcome iterate(spider_grid& grid, const spider_field* a, const spider_field* b, std::int64_t steps,
@@ -908,6 +939,19 @@ spider_status spider_grid_read_reductions(spider_grid* grid, spider_reductions* 
                                           void* stream) {
   return with_grid("spider_grid_read_reductions", grid, [&](const spider_grid& known) {
     return distributed::read_all_reductions(known, reductions, values, stream);
+  });
+}
+
+spider_status spider_grid_run_until(spider_grid* grid, const spider_sweep* sweep, int64_t steps,
+                                    int32_t reduction, double bound, int64_t check_every, int64_t* done,
+                                    double* values) {
+  return with_grid("spider_grid_run_until", grid, [&](spider_grid& known) {
+    std::array<double, spider::most_reductions> numbers{};
+    spider::ReductionBound until{reduction, bound, check_every, numbers.data()};
+    Outcome outcome = distributed::run_until(known, sweep, steps, until);
+    if (done != nullptr) *done = until.done;
+    if (values != nullptr) std::copy_n(numbers.begin(), known.kernel->info.reduction_count, values);
+    return outcome;
   });
 }
 

@@ -12,6 +12,7 @@
 
 #include "agreement.h"
 #include "layout.h"
+#include "system.h"
 #include "transport.h"
 
 namespace spider::distributed {
@@ -103,8 +104,14 @@ void sweep_boxes(const spider_grid& grid, spider_sweep sweep, const std::vector<
 /// Whether a sweep of a system can take steps of the whole; the reason if not.
 [[nodiscard]] Outcome check_system_steps(const spider_grid& grid, const spider_sweep& sweep);
 
-/// Steps of the whole, which are checked. A rank that failed goes on exchanging.
-[[nodiscard]] Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int64_t steps);
+/// Steps begin to end - 1 of the whole, which are checked: fields are where those before left them. A rank
+/// that failed goes on exchanging.
+[[nodiscard]] Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int64_t begin,
+                                        std::int64_t end);
+
+/// The same until a reduction is at most a bound. Collective: all ranks take as many, or fail.
+[[nodiscard]] Outcome take_system_steps_until(spider_grid& grid, const spider_sweep& sweep,
+                                              std::int64_t steps, ReductionBound& until);
 
 /// spider_grid_read_reductions.
 [[nodiscard]] Outcome read_all_reductions(const spider_grid& grid, spider_reductions* reductions,

@@ -226,17 +226,18 @@ Outcome read_all_reductions(const spider_grid& grid, spider_reductions* reductio
   return {};
 }
 
-Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int64_t steps) {
+Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int64_t begin,
+                          std::int64_t end) {
   const spider_kernel& kernel = *grid.kernel;
   const Turns turns(grid, sweep);
   Outcome outcome;
   Filled filled{};
-  for (std::int64_t step = 0; step < steps; ++step) {
+  for (std::int64_t step = begin; step < end; ++step) {
     CurrentBuffers current{};
     for (std::int32_t i = 0; i < kernel.form_count; ++i) {
       spider_sweep of_launch = turns.at(step);
       of_launch.first_launch = i;
-      if (step + 1 < steps) of_launch.reductions = nullptr;
+      if (step + 1 < end) of_launch.reductions = nullptr;
       const GridLaunch& launch = grid.launches[static_cast<std::size_t>(i)];
       const Exchanges missing = find_missing(grid, launch, of_launch, current, filled);
       take_launch(grid, launch, of_launch, missing, outcome);
@@ -247,6 +248,22 @@ Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int
     }
   }
   return outcome;
+}
+
+Outcome take_system_steps_until(spider_grid& grid, const spider_sweep& sweep, std::int64_t steps,
+                                ReductionBound& until) {
+  while (until.done < steps) {
+    const std::int64_t end = std::min(steps, until.done + until.check_every);
+    const Outcome taken = agree(grid.communicator->get(),
+                                caught([&] { return take_system_steps(grid, sweep, until.done, end); }));
+    until.done = end;
+    if (taken.status != SPIDER_OK) return taken;
+    if (Outcome read = read_all_reductions(grid, sweep.reductions, until.values, sweep.stream);
+        read.status != SPIDER_OK)
+      return read;
+    if (until.values[until.reduction] <= until.bound) return {};
+  }
+  return {};
 }
 
 }  // namespace spider::distributed

@@ -524,6 +524,13 @@ Field<T>& iterate(const spider_kernel* kernel, Field<T>& a, Field<T>& b, std::in
 /// Numbers that a system makes of all points, by the names of its `reduce`.
 using Numbers = std::map<std::string, double>;
 
+/// Values of a system's reductions by their names.
+[[nodiscard]] inline Numbers to_numbers(const spider_kernel* kernel, const std::vector<double>& values) {
+  Numbers numbers;
+  for (std::size_t i = 0; i < values.size(); ++i) numbers[info(kernel).reduction_names[i]] = values[i];
+  return numbers;
+}
+
 /// What sweeps of a system add their points to; owns its memory. Sweeps of one stream at a time.
 ///
 ///     spider::Reductions reductions(poisson_kernel());
@@ -541,12 +548,9 @@ class Reductions {
   /// The numbers of all points since the last read; then they begin anew. Waits for the stream, and cannot be
   /// captured in a graph. Of no points sums are 0, maxima -infinity and minima infinity.
   [[nodiscard]] Numbers read(void* stream = nullptr) const {
-    const spider_kernel_info& information = info(kernel_);
-    std::vector<double> values(static_cast<std::size_t>(information.reduction_count));
+    std::vector<double> values(static_cast<std::size_t>(info(kernel_).reduction_count));
     check(spider_reductions_read(reductions_.get(), values.data(), stream));
-    Numbers numbers;
-    for (std::size_t i = 0; i < values.size(); ++i) numbers[information.reduction_names[i]] = values[i];
-    return numbers;
+    return to_numbers(kernel_, values);
   }
 
   /// For the C interface. Throws Error if it was moved from.
@@ -800,8 +804,15 @@ class System {
     throw Error(SPIDER_ERROR_UNSUPPORTED,
                 std::string("the kernel ") + info(kernel).name + " is no system of equations");
   }
-  /// The same, whose run_steps() is `steps`: that of Grid::system(). It has no run() and no run_launch().
-  System(const spider_kernel* kernel, Update::Steps steps) : System(kernel) { steps_ = std::move(steps); }
+  /// spider_run_until without its kernel.
+  using Until = std::function<spider_status(const spider_sweep*, std::int64_t, std::int32_t, double,
+                                            std::int64_t, std::int64_t*, double*)>;
+  /// The same, whose run_steps() is `steps` and run_until() `until`: that of Grid::system(). It has no run()
+  /// and no run_launch().
+  System(const spider_kernel* kernel, Update::Steps steps, Until until = {}) : System(kernel) {
+    steps_ = std::move(steps);
+    until_ = std::move(until);
+  }
 
   /// A field that needs no second buffer. Throws Error where the spec has no field of this name, or stores it
   /// otherwise, or it keeps fewer cells around it than are read.
@@ -863,7 +874,7 @@ class System {
   [[nodiscard]] Stop run_until(std::int64_t steps, const std::string& name, double bound,
                                std::int64_t check_every = 10, const Launch& launch = {}) const {
     Sweep sweep;
-    require_no_grid();
+    if (!until_) require_no_grid();
     fill(sweep, launch);
     const spider_kernel_info& information = info(kernel_);
     const std::int32_t index =
@@ -872,12 +883,13 @@ class System {
     if (launch.reductions == nullptr) sweep.c.reductions = own.emplace(kernel_).c_reductions();
     std::vector<double> values(static_cast<std::size_t>(information.reduction_count));
     Stop stop;
-    const spider_status status =
-        spider_run_until(kernel_, &sweep.c, steps, index, bound, check_every, &stop.steps, values.data());
+    const auto run = [&](auto... given) {
+      return until_ ? until_(given...) : spider_run_until(kernel_, given...);
+    };
+    const spider_status status = run(&sweep.c, steps, index, bound, check_every, &stop.steps, values.data());
     if (stop.steps % 2 != 0) swap_results();  // also of steps before one that failed
     check(status);
-    for (std::size_t i = 0; i < values.size() && stop.steps > 0; ++i)
-      stop.numbers[information.reduction_names[i]] = values[i];
+    if (stop.steps > 0) stop.numbers = to_numbers(kernel_, values);
     return stop;
   }
 
@@ -904,7 +916,7 @@ class System {
   void require_no_grid() const {
     if (!steps_) return;
     throw Error(SPIDER_ERROR_UNSUPPORTED, std::string("a system of a grid takes time steps of ") +
-                                              info(kernel_).name + ": call run_steps");
+                                              info(kernel_).name + ": call run_steps or run_until");
   }
 
   template <typename T>
@@ -978,6 +990,7 @@ class System {
   std::vector<std::function<void()>> swaps_;  ///< of fields with second buffers
   std::vector<std::optional<double>> scalars_;
   Update::Steps steps_;  ///< empty: spider_run_steps
+  Until until_;          ///< empty: spider_run_until
 };
 
 /// Cells of fields of a kernel: sources and receivers. Values are rows of a field of their own, one row a

@@ -109,6 +109,8 @@ class Array:
         inner = _interior(numpy.array(extended(self.view, halo), order="C"), self.shape, halo)
         return Array(inner, inner)
 
+    can_align_rows = False  #: does with_aligned_rows() make an array?
+
     def with_aligned_rows(self) -> Array | None:
         """Another array of the shape on the device, undefined, whose rows start on 128 bytes; None where nobody makes one."""
         return None
@@ -168,6 +170,8 @@ class _Cupy(Array):
         shape = _with_halo(self.shape, halo)
         inner = _interior(cupy.ndarray(shape, view.dtype, first, view.strides).copy(order="C"), self.shape, halo)
         return _Cupy(inner, inner)
+
+    can_align_rows = True
 
     def with_aligned_rows(self) -> Array:
         import cupy
@@ -263,6 +267,8 @@ class _Torch(_Tensor):
         whole = view.as_strided(_with_halo(self.shape, halo), view.stride(), first)
         inner = _interior(whole.clone(memory_format=torch.contiguous_format), self.shape, halo)
         return _Torch(inner, inner)
+
+    can_align_rows = True
 
     def with_aligned_rows(self) -> Array:
         import torch
@@ -563,6 +569,13 @@ def is_laid_out(cells: Any, halo: Halo) -> bool:
             return False
         span += stride * (count - 1)
     return True
+
+
+def has_aligned_rows(array: Array) -> bool:
+    """Do all rows start on 16 bytes?"""
+    cells = spider._Cells.of(array.view)
+    starts = [stride or 0 for stride, n in zip(cells.strides[:-1], cells.shape) if n > 1]
+    return all(start % 16 == 0 for start in (cells.address, *starts))
 
 
 def readable(array: Array, halo: Halo, info: Any) -> Array:

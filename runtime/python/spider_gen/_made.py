@@ -7,6 +7,7 @@ import weakref
 from typing import Any, MutableMapping, Sequence
 
 from . import _arrays, _compilers, _generator, spider
+from ._calls import MOST_LAUNCHES
 from ._points import Points
 
 #: By their keys: operators of PyTorch take text, and no objects.
@@ -26,6 +27,7 @@ class Made:
         self._backend = backend
         self._generated = _generator.generate(spec)
         self._kernels: dict[_compilers.Toolchain, tuple[Any, Any]] = {}  # library and kernel
+        self._launches: dict[Any, Any] = {}  # by the names and layouts of what a sweep is given
         self._adjoint: Any = None  #: what _adjoint.adjoint_of found
         self._loading = threading.Lock()
         self._key = f"{spec.key}-{backend}"
@@ -100,3 +102,8 @@ class Made:
                 library = _compilers.load_kernel(_compilers.compile_kernel(self._generated, toolchain))
                 found = self._kernels.setdefault(toolchain, (library, library.kernel(self.name)))
         return found
+
+    def _keep_launch(self, key: Any, launch: Any) -> None:
+        if len(self._launches) >= MOST_LAUNCHES:
+            self._launches.clear()
+        self._launches[key] = launch

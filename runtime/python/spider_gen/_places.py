@@ -129,21 +129,30 @@ def _transpose(to: Any, array: Any) -> None:
 
 def new_like(array: Any) -> Any:
     """Another array like one of NumPy, of PyTorch, or of CuPy on the current device, undefined; None for all others."""
-    if places(array) is None:
-        return None
-    return numpy.empty(array.shape, array.dtype) if type(array) is numpy.ndarray else empty_like(array)
+    return None if places(array) is None else empty_like(array)
 
 
 def empty_like(array: Any) -> Any:
-    """Another array like one of PyTorch, or of CuPy on the current device, undefined."""
+    """Another array like one of NumPy, of PyTorch, or of CuPy on the current device, undefined."""
+    if type(array) is numpy.ndarray:
+        return numpy.empty(array.shape, array.dtype)
     if type(array).__module__.partition(".")[0] == "cupy":
         return sys.modules["cupy"].empty(array.shape, array.dtype)
     torch = sys.modules["torch"]
     return torch.empty_like(array, memory_format=torch.contiguous_format)
 
 
+def copy_of(array: Any) -> Any:
+    """A dense copy of an array of NumPy, of PyTorch, or of CuPy on the current device."""
+    copy = empty_like(array)
+    copy[...] = array
+    return copy
+
+
 def address(array: Any) -> int:
-    """Where an array of CuPy or PyTorch begins."""
+    """Where an array of NumPy, CuPy or PyTorch begins."""
+    if type(array) is numpy.ndarray:
+        return array.__array_interface__["data"][0]
     return array.data.ptr if type(array).__module__.partition(".")[0] == "cupy" else array.data_ptr()
 
 

@@ -89,7 +89,6 @@ class Stencil(_traced.StencilCalls, _made.Made):
 
     def __init__(self, spec: _generator.Spec, backend: str):
         super().__init__(spec, backend)
-        self._launches: dict[Any, Any] = {}  # by the names and layouts of what a sweep is given
         self._by_axes: dict[Any, _thin.Transposed | None] = {}  # for arrays of few columns
         self._reads_halos = False  # of any sweep so far
 
@@ -288,11 +287,6 @@ class Stencil(_traced.StencilCalls, _made.Made):
         batch = len(source.shape) - kernel.info.dimensions
         views = next(_images.pieces([source, target, further.previous, *further.fields], batch))
         self._remember(kernel, source, target, given, views)
-
-    def _keep_launch(self, key: Any, launch: Any) -> None:
-        if len(self._launches) >= MOST_LAUNCHES:
-            self._launches.clear()
-        self._launches[key] = launch
 
     @_autograd.untraced
     def _iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,

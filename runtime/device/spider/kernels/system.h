@@ -2,6 +2,9 @@
 /// some neighbouring points of a row; in 3D a warp walks up z, so that rows of planes above come from the L1
 /// cache when it gets there. Lanes need nothing of each other.
 ///
+/// In 2D a lane may have some neighbouring rows: it loads all that they read before it computes, and each row
+/// once, so that more bytes are under way and less is read and computed again.
+///
 /// Warps in the interior load vectors. Near faces a warp reads the rows that the rules of each field put in
 /// the place of those outside. A vector outside in x comes from one place where the rule is constant or
 /// periodic, else cell by cell. spider/loads/system_point.h describes the `Sweep`, spider/sums/reductions.h
@@ -31,13 +34,15 @@ struct SystemKernel {
   // A warp has 32 columns of some rows, so that few warps are at faces in x; in 1D it has one row.
   static constexpr int lanes_across = Sweep::dimensions == 1 ? 32 : 32 / columns;
   static constexpr int warp_columns = lanes_across * columns;
-  static constexpr int warp_rows = 32 / lanes_across;
+  static constexpr int lines = Sweep::lines;
+  static constexpr int warp_rows = 32 / lanes_across * lines;
   static constexpr int warps = 8;
   static constexpr int warps_across = Sweep::dimensions == 1 ? warps : 4;
   static constexpr int block_rows = warps / warps_across * warp_rows;
   static constexpr int block_planes = Sweep::dimensions == 3 ? 16 : 1;
   using Reductions = BlockReductions<Sweep, warps>;
   static constexpr bool reduces = Sweep::reduced_count > 0;
+  static constexpr int stored = Sweep::written_count + Sweep::reduced_count;
 
   /// With reductions a block has many tiles, in the order of those of other blocks, and reduces once.
   SPIDER_DEVICE static void run(const SystemArguments& sweep) {
@@ -66,8 +71,9 @@ struct SystemKernel {
         static_cast<std::int32_t>(sweep.box.offset[1]) + down * block_rows + warp / warps_across * warp_rows;
     const std::int32_t x = warp_x + lane % lanes_across * columns;
     const Span in_box = clip({x, x + columns}, axis_of(sweep.box, 2));
-    LanePlace place{0, warp_y + lane / lanes_across, x, in_box.begin, in_box.end};
-    if (place.y >= axis_of(sweep.box, 1).end || in_box.begin >= in_box.end) return;
+    LanePlace place{0, warp_y + lane / lanes_across * lines, x, in_box.begin, in_box.end};
+    const std::int32_t end_y = axis_of(sweep.box, 1).end;
+    if (place.y >= end_y || in_box.begin >= in_box.end) return;
     const bool rows_inside =
         warp_y >= reach_low(1) && warp_y + warp_rows - 1 + reach_high(1) < sweep.extent[1];
     const bool columns_inside = warp_x >= sweep.box.offset[2] &&
@@ -80,21 +86,47 @@ struct SystemKernel {
     SPIDER_NO_UNROLL
     for (place.z = walk.begin; place.z < walk.end; ++place.z) {
       const bool plane_inside = place.z >= reach_low(0) && place.z + reach_high(0) < sweep.extent[0];
-      sweep_plane(sweep, place, rows_inside && plane_inside, columns_inside);
+      sweep_lines(sweep, place, end_y, rows_inside && plane_inside, columns_inside);
     }
   }
 
-  SPIDER_DEVICE static void sweep_plane(const SystemArguments& sweep, const LanePlace& place,
-                                        bool rows_inside, bool columns_inside) {
-    const bool in_vectors = sweep.aligned_input && sweep.extent[2] % columns == 0;
-    const bool is_small = sweep.extent[2] < 2 * (Vectors::end_column() - Vectors::lowest_column());
-    if (is_small) {
+  /// The lane's rows of a plane, of which those before `end_y` lie in the box.
+  SPIDER_DEVICE static void sweep_lines(const SystemArguments& sweep, const LanePlace& place,
+                                        std::int32_t end_y, bool rows_inside, bool columns_inside) {
+    if constexpr (lines > 1) {
+      const bool is_whole = rows_inside && columns_inside && place.y + lines <= end_y;
+      if (is_whole && sweep.aligned_input && !is_small(sweep)) {
+        compute_lines(sweep, place, std::make_integer_sequence<int, lines>{});
+        return;
+      }
+    }
+    SPIDER_NO_UNROLL
+    for (int line = 0; line < lines; ++line) {
+      const LanePlace own{place.z, place.y + line, place.x, place.begin, place.end};
+      if (own.y < end_y) sweep_line(sweep, own, rows_inside, columns_inside);
+    }
+  }
+
+  /// Are there so few columns that points may cross faces again and again?
+  SPIDER_DEVICE static bool is_small(const SystemArguments& sweep) {
+    return sweep.extent[2] < 2 * (Vectors::end_column() - Vectors::lowest_column());
+  }
+
+  SPIDER_DEVICE static void sweep_line(const SystemArguments& sweep, const LanePlace& place, bool rows_inside,
+                                       bool columns_inside) {
+    // Beyond a face there are whole vectors only where the field has whole ones.
+    const bool has_vectors = sweep.aligned_input && sweep.extent[2] % columns == 0;
+    if (is_small(sweep)) {
       compute_apart<Surroundings::small>(sweep, place);
-    } else if (rows_inside && columns_inside && in_vectors) {
-      compute<Surroundings::interior>(sweep, place);
+    } else if (rows_inside && columns_inside && sweep.aligned_input) {
+      if constexpr (lines == 1) {
+        compute<Surroundings::interior>(sweep, place);
+      } else {  // rows that the box cuts
+        compute_apart<Surroundings::interior>(sweep, place);
+      }
     } else if (rows_inside && columns_inside) {
-      compute_apart<Surroundings::interior_cells>(sweep, place);
-    } else if (!in_vectors) {
+      compute_cells(sweep, place, std::make_integer_sequence<int, cells_together>{});
+    } else if (!has_vectors) {
       compute_apart<Surroundings::cells_at_faces>(sweep, place);
     } else if (rows_inside && !Folds<Sweep>::value) {
       compute<Surroundings::columns_at_faces>(sweep, place);
@@ -134,6 +166,51 @@ struct SystemKernel {
     compute<around>(sweep, place);
   }
 
+  /// All rows of the lane together, in the interior: all its points lie in the box.
+  template <int... line>
+  SPIDER_DEVICE static void compute_lines(const SystemArguments& sweep, const LanePlace& place,
+                                          std::integer_sequence<int, line...> /*lines*/) {
+    using Points = LanePoints<Sweep, Surroundings::interior>;
+    const LanePlace places[lines] = {{place.z, place.y + line, place.x, place.x, place.x + columns}...};
+    typename Points::Numbers results[lines][stored];
+    (Sweep::compute(Points{sweep, places[line]}, results[line]), ...);
+    (store(sweep, places[line], results[line], Written{}), ...);
+    reduce<lines>(sweep, places[0], results[0]);
+  }
+
+  /// As many points of a line, where rows do not consist of vectors: neighbouring lanes load neighbouring
+  /// cells, and where few rows are read, each lane all of its cells before it computes.
+  static constexpr int cells_together = Sweep::row_count <= 8 ? columns : 1;
+  template <int... column>
+  SPIDER_DEVICE_NOINLINE void compute_cells(const SystemArguments& sweep, const LanePlace place,
+                                            std::integer_sequence<int, column...> /*together*/) {
+    using Points = LanePoints<Sweep, Surroundings::interior_cells>;
+    const std::int32_t first = place.x - device::lane_index() % lanes_across * (columns - 1);
+    SPIDER_NO_UNROLL
+    for (std::int32_t x = first; x < first + warp_columns; x += cells_together * lanes_across) {
+      const LanePlace places[cells_together] = {{place.z, place.y, x + column * lanes_across,
+                                                 x + column * lanes_across,
+                                                 x + column * lanes_across + 1}...};
+      typename Points::Numbers results[cells_together][stored];
+      (Sweep::compute(Points{sweep, places[column]}, results[column]), ...);
+      (store(sweep, places[column], results[column], Written{}), ...);
+      reduce<cells_together>(sweep, places[0], results[0]);
+    }
+  }
+
+  /// Adds the numbers of a lane's lines to the reductions.
+  template <int count_of_lines, int count>
+  SPIDER_DEVICE static void reduce(const SystemArguments& sweep, const LanePlace& place,
+                                   const Pack<Number, count>* results) {
+    if constexpr (reduces) {
+      if (sweep.reductions != nullptr) {
+        Reductions::template add<count_of_lines, stored>(sweep.reductions, results + Sweep::written_count,
+                                                         static_cast<int>(place.begin - place.x),
+                                                         static_cast<int>(place.end - place.x));
+      }
+    }
+  }
+
   /// As many points of the lane at a time as LanePoints takes there.
   template <Surroundings around>
   SPIDER_DEVICE static void compute(const SystemArguments& sweep, const LanePlace& place) {
@@ -143,15 +220,10 @@ struct SystemKernel {
       const Span in_box = clip({x, x + Points::columns}, {place.begin, place.end});
       if (in_box.begin >= in_box.end) continue;
       const LanePlace part{place.z, place.y, x, in_box.begin, in_box.end};
-      typename Points::Numbers results[Sweep::written_count + Sweep::reduced_count];
+      typename Points::Numbers results[stored];
       Sweep::compute(Points{sweep, part}, results);
       store(sweep, part, results, Written{});
-      if constexpr (reduces) {
-        if (sweep.reductions != nullptr) {
-          Reductions::add(sweep.reductions, results + Sweep::written_count,
-                          static_cast<int>(in_box.begin - x), static_cast<int>(in_box.end - x));
-        }
-      }
+      reduce<1>(sweep, part, results);
     }
   }
 

@@ -6,7 +6,8 @@
 /// - rows, row_count: ReadRow, ascending in (field, dz, dy); written, written_count: WrittenField;
 /// - reduced, reduced_count: ReducedNumber, ascending, whose values follow the fields' in compute();
 /// - bounded_low, bounded_high: how far bounded() takes values, z, y, x;
-/// - columns: neighbouring points of a lane, 1, 2 or 4; blocks_per_multiprocessor: for the launch;
+/// - columns: neighbouring points of a lane, 1, 2 or 4; lines: neighbouring rows of them, 1 but in 2D;
+/// blocks_per_multiprocessor: for the launch;
 /// - compute(point, results): results[i] is what written[i] becomes. A point has read<row, dx>(), number(v),
 ///   scalar(i), index(axis), extent(axis), bounded<field, dz, dy, dx>(value) and stored<field>(value), the
 ///   value as a cell of the field holds it: numbers of all points of a lane, which each operation takes
@@ -167,7 +168,7 @@ struct LanePoints {
       around == Surroundings::interior || around == Surroundings::interior_cells;
   // Near faces fewer points together: what faces take must not cost the interior registers.
   static constexpr int columns = around == Surroundings::interior ? Sweep::columns
-                                 : in_vectors || is_interior      ? (Sweep::columns + 1) / 2
+                                 : in_vectors                     ? (Sweep::columns + 1) / 2
                                                                   : 1;
   using Vectors = RowVectors<Sweep, columns>;
   using Number = typename Sweep::Number;

@@ -37,10 +37,11 @@ struct BlockReductions {
   /// Each lane, before the first point.
   SPIDER_DEVICE static void begin() { begin_each(Reduced{}); }
 
-  /// Values of a lane's points `first` to before `end`, one for each reduction.
-  template <int count>
+  /// Values of a lane's points `first` to before `end` of each of its lines, one for each reduction: those of
+  /// the next line are `stride` further. What a lane has is read and written once.
+  template <int lines, int stride, int count>
   SPIDER_DEVICE static void add(std::int64_t* all, const Pack<Number, count>* values, int first, int end) {
-    add_each(all, values, first, end, Reduced{});
+    add_each<lines, stride>(all, values, first, end, Reduced{});
   }
 
   /// All lanes of the block, after the last point.
@@ -80,35 +81,39 @@ struct BlockReductions {
     }
   }
 
-  template <int count, int... i>
+  template <int lines, int stride, int count, int... i>
   SPIDER_DEVICE static void add_each(std::int64_t* all, const Pack<Number, count>* values, int first, int end,
                                      std::integer_sequence<int, i...> /*reduced*/) {
-    (add_one<i>(accumulator(all, reduced<i>().which), values[i], first, end), ...);
+    (add_one<lines, stride, i>(accumulator(all, reduced<i>().which), values + i, first, end), ...);
   }
-  template <int i, int count>
-  SPIDER_DEVICE static void add_one(std::int64_t* to, const Pack<Number, count>& values, int first, int end) {
+  template <int lines, int stride, int i, int count>
+  SPIDER_DEVICE static void add_one(std::int64_t* to, const Pack<Number, count>* values, int first, int end) {
     constexpr ReductionKind kind = reduced<i>().kind;
+    const device::Shared place = slot(i, own_lane());
     if constexpr (kind == ReductionKind::sum) {
-      add_sum(slot(i, own_lane()), to, values, first, end);
+      LaneSum lane = load_sum(place);
+      SPIDER_UNROLL
+      for (int line = 0; line < lines; ++line) add_sum(lane, to, values[line * stride], first, end);
+      store_sum(place, lane);
     } else {
-      store_number(slot(i, own_lane()),
-                   extreme_of(load_number(slot(i, own_lane())), values, kind, first, end));
+      Number known = load_number(place);
+      SPIDER_UNROLL
+      for (int line = 0; line < lines; ++line)
+        known = extreme_of(known, values[line * stride], kind, first, end);
+      store_number(place, known);
     }
   }
 
   template <int count>
-  SPIDER_DEVICE static void add_sum(device::Shared place, std::int64_t* to, const Pack<Number, count>& values,
+  SPIDER_DEVICE static void add_sum(LaneSum& lane, std::int64_t* to, const Pack<Number, count>& values,
                                     int first, int end) {
-    LaneSum lane = load_sum(place);
     const bool is_whole = first <= 0 && end >= count;
-    if (!(is_whole && add_together(lane, values))) {
-      SPIDER_UNROLL
-      for (int c = 0; c < count; ++c) {
-        if (c >= first && c < end)
-          add_exactly(lane.sum, static_cast<double>(values.of[c]), [to](double rest) { spill(to, rest); });
-      }
+    if (is_whole && add_together(lane, values)) return;
+    SPIDER_UNROLL
+    for (int c = 0; c < count; ++c) {
+      if (c >= first && c < end)
+        add_exactly(lane.sum, static_cast<double>(values.of[c]), [to](double rest) { spill(to, rest); });
     }
-    store_sum(place, lane);
   }
 
   /// Adds at most four values of f32 without a branch for what additions leave out; false, and nothing is

@@ -106,6 +106,13 @@ SPIDER_PUBLIC spider_status spider_grid_run(spider_grid* grid, const spider_swee
 SPIDER_PUBLIC spider_status spider_grid_read_reductions(spider_grid* grid, spider_reductions* reductions,
                                                         double* values, void* stream);
 
+/** spider_run_until of the points of all ranks, which end behind the same step: steps as of spider_grid_run,
+ * numbers as of spider_grid_read_reductions, at the end of every `check_every`th step and of the last one.
+ * Waits for them, and cannot be captured. `done` and `values` may be NULL. */
+SPIDER_PUBLIC spider_status spider_grid_run_until(spider_grid* grid, const spider_sweep* sweep, int64_t steps,
+                                                  int32_t reduction, double bound, int64_t check_every,
+                                                  int64_t* done, double* values);
+
 /** Waits for the stream's work at most so many seconds, and for ever with 0. NCCL errors, which a rank that
  * died may cause, and a time that has run out are SPIDER_ERROR_RANKS: the grid is then good for
  * spider_grid_free only. Not collective. */

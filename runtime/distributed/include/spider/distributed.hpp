@@ -96,13 +96,22 @@ class Grid {
     });
   }
 
-  /// A system of equations, whose run_steps() takes time steps of the whole. Fields and their second buffers
-  /// are those that of_field() makes. The grid outlives it.
+  /// A system of equations, whose run_steps() and run_until() take time steps of the whole. Fields and their
+  /// second buffers are those that of_field() makes. The grid outlives it.
   [[nodiscard]] System system() const {
-    return System(kernel_, [grid = grid_.get()](const spider_sweep* sweep, std::int64_t steps,
-                                                const spider_field** result) {
-      return spider_grid_run(grid, sweep, steps, result);
-    });
+    return System(
+        kernel_,
+        [grid = grid_.get()](const spider_sweep* sweep, std::int64_t steps, const spider_field** result) {
+          return spider_grid_run(grid, sweep, steps, result);
+        },
+        [grid = grid_.get()](auto... given) { return spider_grid_run_until(grid, given...); });
+  }
+
+  /// The numbers of all ranks' points since the last read, with the bits of one rank. Waits for the stream.
+  [[nodiscard]] Numbers read_reductions(const Reductions& reductions, void* stream = nullptr) const {
+    std::vector<double> values(static_cast<std::size_t>(info(kernel_).reduction_count));
+    check(spider_grid_read_reductions(grid_.get(), reductions.c_reductions(), values.data(), stream));
+    return to_numbers(kernel_, values);
   }
 
   /// Waits for the stream's work at most so many seconds; 0: for ever.

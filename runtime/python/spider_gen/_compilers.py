@@ -52,17 +52,23 @@ class Nvrtc(Toolchain):
     """NVRTC: its library in place of a compiler, which makes no library."""
 
 
-def load_kernel(path: pathlib.Path) -> spider.Library:
-    """What compile_kernel() made."""
-    return _nvrtc.Library(path) if path.is_dir() else spider.load(path)
+def load_kernel(generated: Generated, toolchain: Toolchain) -> spider.Library:
+    """The library of a kernel. NVRTC has described it, and compiles its functions when they are needed."""
+    if isinstance(toolchain, Nvrtc):
+        key = _package.key(toolchain.key, generated.source.read_bytes())
+        return _nvrtc.Library(_nvrtc.Job(generated, toolchain.compiler, toolchain.compile_options, key))
+    return spider.load(compile_kernel(generated, toolchain))
+
+
+def compile_all(library: spider.Library) -> None:
+    """What load_kernel() left for later."""
+    if isinstance(library, _nvrtc.Library):
+        library.compile()
 
 
 def compile_kernel(generated: Generated, toolchain: Toolchain) -> pathlib.Path:
-    """The shared library of a kernel, or what NVRTC made in a folder, from the cache or compiled."""
+    """The shared library of a kernel, from the cache or compiled."""
     key = _package.key(toolchain.key, generated.source.read_bytes())
-    if isinstance(toolchain, Nvrtc):
-        return _cache.entry("kernel-" + key, lambda folder: _nvrtc.compile_into(folder, generated, toolchain.compiler,
-                                                                                toolchain.compile_options))
 
     def make(folder: pathlib.Path) -> None:
         runtime = _cache.entry("runtime-" + toolchain.key, lambda fresh: _compile_runtime(fresh, toolchain))

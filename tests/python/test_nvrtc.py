@@ -172,6 +172,7 @@ class Refusals(unittest.TestCase):
         self.assertEqual(self.find(), "there is no NVRTC: pip install nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-cccl")
         self.assertRegex(self.find("cu13/lib/libnvrtc.so.13"), "header cuda_fp16.h is not: pip install .* nvidia-cuda-runtime")
         self.assertRegex(self.find("cu13/lib/libnvrtc.so.13", "cu13/include/cuda_fp16.h"), "header nv/target is not: pip .*-cccl")
+        self.assertRegex(self.find("cuda_nvrtc/lib/libnvrtc.so.12", "cuda_nvrtc/lib/libnvrtc-builtins.so.12.4"), "older than CUDA 12.5")
         self.assertRegex(self.find("cu13/lib/libnvrtc.so.13", driver=12), "driver is for CUDA 12.* pip install nvidia-cuda-nvrtc-cu12")
         self.assertEqual(self.find("cuda_nvrtc/lib/libnvrtc.so.12", "cu13/lib/libnvrtc.so.13", "cu13/include/cuda_fp16.h",
                                    "cuda_runtime/include/cuda_fp16.h", "cu13/include/cccl/nv/target", driver=12).major, 12)

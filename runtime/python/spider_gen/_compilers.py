@@ -165,10 +165,17 @@ class Device:
 def device(ordinal: int | None = None) -> Device | None:
     """The GPU with this number in CUDA, or the current one without a number; None where kernels cannot run on it. Without
     a number it avoids cuInit where it can, because a process cannot be forked after cuInit."""
+    arch = _arch(ordinal)
+    return Device(arch) if arch >= _LEAST_ARCH else None
+
+
+_LEAST_ARCH = 80
+
+
+def _arch(ordinal: int | None) -> int:
+    """Compute capability x 10, 0 where there is no GPU."""
     arch = _arch_without_cuda() if ordinal is None else None
-    if arch is None:
-        arch = _arch_by_cuda(_current_ordinal() if ordinal is None else ordinal)
-    return Device(arch) if arch >= 80 else None
+    return _arch_by_cuda(_current_ordinal() if ordinal is None else ordinal) if arch is None else arch
 
 
 @functools.lru_cache(maxsize=None)
@@ -297,6 +304,10 @@ def cuda(ordinal: int | None = None) -> Toolchain:
     run kernels, or there is no nvcc."""
     gpu = device(ordinal)
     if gpu is None:
+        arch = _arch(ordinal)
+        if arch > 0:
+            raise NoBackend(f"the GPU has compute capability {arch / 10}, and from Python kernels run from 8.0 on; on 7.5 those of "
+                            "`--engine cuda` and of systems run from C, C++ and Fortran; backend=\"host\" runs on the processor")
         raise NoBackend("there is no NVIDIA GPU of compute capability 8.0 or newer here, or no driver for it; "
                         "backend=\"host\" runs on the processor")
     return _cuda_for(gpu)

@@ -24,6 +24,7 @@ from ._generator import Generated
 RUNTIME = _package.FOLDER / "lib" / "libspider_driver.so"
 PACKAGES = "pip install nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-cccl"
 _DESCRIPTION, _MEMORY, _CUBIN = "kernel.json", "kernel.bin", "function.cubin"
+_OLDEST = (12, 5)  #: CUDA version that kernels take
 _HEADERS = ("cuda_fp16.h", "nv/target")  #: that device headers include
 
 
@@ -49,6 +50,11 @@ def find(driver: int | None) -> Found | str:
             version = re.search(r"libnvrtc\.so\.(\d+)", os.path.basename(os.path.realpath(file)))
             if version:
                 libraries.append((int(version.group(1)), str(file), folder))
+    young = [one for one in libraries if (_version(one[1]) or _OLDEST) >= _OLDEST]
+    if libraries and not young:
+        return (f"NVRTC is there, {libraries[0][1]}, but older than CUDA {'.'.join(map(str, _OLDEST))}, whose instructions kernels take: "
+                "renew it")
+    libraries = young
     fitting = [one for one in libraries if driver is None or one[0] <= driver]
     if not fitting:
         if libraries:
@@ -63,6 +69,15 @@ def find(driver: int | None) -> Found | str:
             return f"NVRTC is there, {library}, and CUDA's header {header} is not: {PACKAGES}"
         includes.append(str(folder))
     return Found(library, major, tuple(dict.fromkeys(includes)))
+
+
+def _version(library: str) -> tuple[int, int] | None:
+    """Of NVRTC, by the name of its second library, which lies next to it."""
+    for file in pathlib.Path(library).resolve().parent.glob("libnvrtc-builtins.so.*"):
+        found = re.search(r"\.so\.(\d+)\.(\d+)", file.name)
+        if found:
+            return int(found.group(1)), int(found.group(2))
+    return None
 
 
 def _folders() -> Iterator[pathlib.Path]:

@@ -320,10 +320,28 @@ Outcome check_steps_in_place(const spider_kernel& kernel, const std::vector<Swee
   return {};
 }
 
+/// Loads what run_sweeps() may choose, before the first sweep overwrites anything.
+Outcome load_for_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_sweeps, bool in_pairs,
+                        const std::vector<SweepFields>& turns, spider::backend::Residencies& residencies) {
+  if (are_loaded(kernel, residencies)) return {};
+  spider::backend::FormSet forms;
+  for (const Sweeps& sweeps : all_sweeps) {
+    for (const SweepFields& turn : turns) {
+      for (const SweepFields& given :
+           in_pairs&& sweeps.steps == 1 ? spider::rotate_in_place(turn) : std::vector<SweepFields>{turn})
+        forms |= forms_for(kernel, given, nullptr, residencies, sweeps.steps);
+    }
+  }
+  return spider::backend::load(kernel, forms, residencies);
+}
+
 /// The sweeps of many steps, one after the other; `turns` are the fields in turn, `done` counts sweeps.
 Outcome run_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_sweeps, bool in_pairs,
-                   const spider::backend::Residencies& residencies, void* stream,
-                   std::vector<SweepFields>& turns, std::int64_t& done) {
+                   spider::backend::Residencies& residencies, void* stream, std::vector<SweepFields>& turns,
+                   std::int64_t& done) {
+  if (Outcome loaded = load_for_sweeps(kernel, all_sweeps, in_pairs, turns, residencies);
+      loaded.status != SPIDER_OK)
+    return loaded;
   const auto count = static_cast<std::int64_t>(turns.size());
   const auto turn_of = [&](std::int64_t sweep) { return static_cast<std::size_t>(sweep % count); };
   for (const Sweeps& sweeps : all_sweeps) {
@@ -342,21 +360,6 @@ Outcome run_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_s
     }
   }
   return {};
-}
-
-/// Loads what run_sweeps() may choose: all before the first sweep overwrites anything.
-Outcome load_for_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_sweeps, bool in_pairs,
-                        const std::vector<SweepFields>& turns, spider::backend::Residencies& residencies) {
-  if (are_loaded(kernel, residencies)) return {};
-  spider::backend::FormSet forms;
-  for (const Sweeps& sweeps : all_sweeps) {
-    for (const SweepFields& turn : turns) {
-      for (const SweepFields& given :
-           in_pairs&& sweeps.steps == 1 ? spider::rotate_in_place(turn) : std::vector<SweepFields>{turn})
-        forms |= forms_for(kernel, given, nullptr, residencies, sweeps.steps);
-    }
-  }
-  return spider::backend::load(kernel, forms, residencies);
 }
 
 Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int64_t steps, void* stream,
@@ -410,9 +413,6 @@ Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int6
       done = steps;
       swept = run_passes_of_images(*kernel, given, whole_interior(*given.in), nullptr, steps, stream);
     } else {
-      if (Outcome loaded = load_for_sweeps(*kernel, all_sweeps, in_pairs, turns, residencies);
-          loaded.status != SPIDER_OK)
-        return loaded;
       swept = run_sweeps(*kernel, all_sweeps, in_pairs, residencies, stream, turns, done);
     }
     if (swept.status != SPIDER_OK) return swept;

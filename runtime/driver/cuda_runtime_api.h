@@ -135,7 +135,7 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 
 // NOLINTEND(*)
 
-// Beside CUDA's: functions of kernels are compiled when they are first needed (kernel_code.h).
+// Not CUDA's: functions of kernels are compiled when they are first needed (kernel_code.h).
 #define SPIDER_COMPILES_FORMS
 namespace spider::driver {
 

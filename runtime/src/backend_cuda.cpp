@@ -250,7 +250,7 @@ Outcome find_device(int& device) {
   return call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
 }
 
-/// Loads and remembers forms, beside those that are remembered already.
+/// Loads and remembers forms, in addition to those that are remembered already.
 Outcome load_on(int device, const spider_kernel& kernel, const FormSet& forms, Residencies& residencies) {
   Outcome outcome = load_forms(kernel, device, forms, residencies);
   if (outcome.status != SPIDER_OK) return outcome;

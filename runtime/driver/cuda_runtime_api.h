@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 // NOLINTBEGIN(*): CUDA's names
 
@@ -15,6 +16,7 @@ enum cudaError_t {
   cudaErrorInitializationError = 3,
   cudaErrorInsufficientDriver = 35,
   cudaErrorECCUncorrectable = 214,
+  cudaErrorNoKernelImageForDevice = 209,
   cudaErrorInvalidPtx = 218,
   cudaErrorNvlinkUncorrectable = 220,
   cudaErrorSharedObjectSymbolNotFound = 302,
@@ -132,3 +134,14 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
 
 // NOLINTEND(*)
+
+// Not CUDA's: functions of kernels are compiled when they are first needed (kernel_code.h).
+#define SPIDER_COMPILES_FORMS
+namespace spider::driver {
+
+[[nodiscard]] bool has_code(const void* function);
+
+/// cudaErrorNoKernelImageForDevice where one of them cannot be compiled.
+[[nodiscard]] cudaError_t compile_code(const std::vector<const void*>& functions);
+
+}  // namespace spider::driver

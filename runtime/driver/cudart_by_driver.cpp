@@ -1,7 +1,10 @@
 /// CUDA's runtime API, as far as backend_cuda.cpp calls it, on the driver alone. Functions are KernelCode.
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
+#include <vector>
 
 #include "driver.h"
 #include "kernel_code.h"
@@ -30,21 +33,40 @@ Loaded& loaded() {
   return all;
 }
 
-cudaError_t find_kernel(const void* function, spider::driver::Kernel& kernel) {
-  {
-    const std::shared_lock lock(loaded().mutex);
-    if (const auto known = loaded().kernels.find(function); known != loaded().kernels.end()) {
-      kernel = known->second;
-      return cudaSuccess;
-    }
-  }
-  const auto& code = *static_cast<const KernelCode*>(function);
+const KernelCode& code_of(const void* function) {
+  return *static_cast<const KernelCode*>(function);
+}
+
+/// Loads what is compiled.
+cudaError_t load_kernel(const KernelCode& code, spider::driver::Kernel& kernel) {
   spider::driver::Library library = nullptr;
-  const std::unique_lock lock(loaded().mutex);
   cudaError_t error =
       driver().cuLibraryLoadData(&library, code.cubin, nullptr, nullptr, 0, nullptr, nullptr, 0);
-  if (error == cudaSuccess) error = driver().cuLibraryGetKernel(&kernel, library, code.name);
-  if (error == cudaSuccess) loaded().kernels.insert_or_assign(function, kernel);
+  if (error != cudaSuccess) return error;
+  error = driver().cuLibraryGetKernel(&kernel, library, code.name);
+  if (error != cudaSuccess) static_cast<void>(driver().cuLibraryUnload(library));
+  return error;
+}
+
+cudaError_t find_kernel(const void* function, spider::driver::Kernel& kernel) {
+  const auto is_known = [&] {
+    const auto known = loaded().kernels.find(function);
+    if (known != loaded().kernels.end()) kernel = known->second;
+    return known != loaded().kernels.end();
+  };
+  {
+    const std::shared_lock lock(loaded().mutex);
+    if (is_known()) return cudaSuccess;
+  }
+  // Not under the lock: it takes seconds.
+  if (!spider::driver::has_code(function)) {
+    if (const cudaError_t error = spider::driver::compile_code({function}); error != cudaSuccess)
+      return error;
+  }
+  const std::unique_lock lock(loaded().mutex);
+  if (is_known()) return cudaSuccess;  // another thread was faster
+  const cudaError_t error = load_kernel(code_of(function), kernel);
+  if (error == cudaSuccess) loaded().kernels.emplace(function, kernel);
   return error;
 }
 
@@ -56,6 +78,19 @@ cudaError_t find_function(const void* function, spider::driver::Function& found)
 }
 
 }  // namespace
+
+bool spider::driver::has_code(const void* function) {
+  return code_of(function).cubin != nullptr;
+}
+
+cudaError_t spider::driver::compile_code(const std::vector<const void*>& functions) {
+  std::vector<const KernelCode*> codes;
+  std::transform(functions.begin(), functions.end(), std::back_inserter(codes),
+                 [](const void* function) { return &code_of(function); });
+  // All of a package's have the same.
+  const bool failed = !codes.empty() && codes.front()->compile(codes.data(), codes.size()) != 0;
+  return failed ? cudaErrorNoKernelImageForDevice : cudaSuccess;
+}
 
 // The driver remembers no error of a call.
 cudaError_t cudaGetLastError() {

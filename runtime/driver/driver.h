@@ -55,6 +55,7 @@ struct LaunchConfig {
   X(cuDevicePrimaryCtxRetain, Context*, int)                                                  \
   X(cuLibraryLoadData, Library*, const void*, void*, void*, unsigned, void*, void*, unsigned) \
   X(cuLibraryGetKernel, Kernel*, Library, const char*)                                        \
+  X(cuLibraryUnload, Library)                                                                 \
   X(cuKernelGetFunction, Function*, Kernel)                                                   \
   X(cuFuncGetAttribute, int*, int, Function)                                                  \
   X(cuFuncSetAttribute, Function, int, int)                                                   \

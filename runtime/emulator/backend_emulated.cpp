@@ -43,9 +43,12 @@ Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
   return {};
 }
 
-Outcome load(const spider_kernel& kernel) {
-  Residencies residencies;
+Outcome load(const spider_kernel& kernel, const FormSet& /*forms*/, Residencies& residencies) {
   return prepare(kernel, residencies);
+}
+
+Outcome compile(const std::vector<const spider_kernel*>& /*kernels*/) {
+  return {};
 }
 
 Outcome check_memory(const void* /*memory*/, const char* /*name*/) {

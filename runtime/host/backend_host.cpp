@@ -19,7 +19,11 @@ Outcome prepare(const spider_kernel& /*kernel*/, Residencies& residencies) {
   return {};
 }
 
-Outcome load(const spider_kernel& /*kernel*/) {
+Outcome load(const spider_kernel& kernel, const FormSet& /*forms*/, Residencies& residencies) {
+  return prepare(kernel, residencies);
+}
+
+Outcome compile(const std::vector<const spider_kernel*>& /*kernels*/) {
   return {};
 }
 

@@ -209,6 +209,11 @@ Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spide
     return loaded;
   if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
   if (kernel->pass_count > 0) return run_passes_of_images(*kernel, given, points, part, 1, stream);
+  if (!are_loaded(*kernel, residencies)) {
+    const spider::backend::FormSet forms = forms_for(*kernel, given, part, residencies, steps);
+    Outcome loaded = spider::backend::load(*kernel, forms, residencies);
+    if (loaded.status != SPIDER_OK) return loaded;
+  }
   return make_ready(*kernel, given, points, part, residencies, steps).launch(*kernel, stream);
 }
 
@@ -308,10 +313,28 @@ Outcome check_steps_in_place(const spider_kernel& kernel, const std::vector<Swee
   return {};
 }
 
+/// Loads what run_sweeps() may choose, before the first sweep overwrites anything.
+Outcome load_for_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_sweeps, bool in_pairs,
+                        const std::vector<SweepFields>& turns, spider::backend::Residencies& residencies) {
+  if (are_loaded(kernel, residencies)) return {};
+  spider::backend::FormSet forms;
+  for (const Sweeps& sweeps : all_sweeps) {
+    for (const SweepFields& turn : turns) {
+      for (const SweepFields& given :
+           in_pairs&& sweeps.steps == 1 ? spider::rotate_in_place(turn) : std::vector<SweepFields>{turn})
+        forms |= forms_for(kernel, given, nullptr, residencies, sweeps.steps);
+    }
+  }
+  return spider::backend::load(kernel, forms, residencies);
+}
+
 /// The sweeps of many steps, one after the other; `turns` are the fields in turn, `done` counts sweeps.
 Outcome run_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_sweeps, bool in_pairs,
-                   const spider::backend::Residencies& residencies, void* stream,
-                   std::vector<SweepFields>& turns, std::int64_t& done) {
+                   spider::backend::Residencies& residencies, void* stream, std::vector<SweepFields>& turns,
+                   std::int64_t& done) {
+  if (Outcome loaded = load_for_sweeps(kernel, all_sweeps, in_pairs, turns, residencies);
+      loaded.status != SPIDER_OK)
+    return loaded;
   const auto count = static_cast<std::int64_t>(turns.size());
   const auto turn_of = [&](std::int64_t sweep) { return static_cast<std::size_t>(sweep % count); };
   for (const Sweeps& sweeps : all_sweeps) {
@@ -475,8 +498,12 @@ spider_status spider_halo_of_field(const spider_kernel* kernel, int32_t field, c
 spider_status spider_prepare(const spider_kernel* kernel) {
   return guarded("spider_prepare", [&]() -> Outcome {
     if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
-    if (Outcome loaded = spider::backend::load(*kernel); loaded.status != SPIDER_OK) return loaded;
-    return spider::load_passes(*kernel);
+    if (kernel->pass_count > 0) {
+      std::vector<spider::backend::Residencies> of_passes;
+      if (Outcome loaded = spider::load_passes(*kernel, of_passes); loaded.status != SPIDER_OK) return loaded;
+    }
+    spider::backend::Residencies residencies;
+    return spider::backend::load(*kernel, spider::backend::all_forms, residencies);
   });
 }
 

@@ -4,10 +4,13 @@
 
 #include <spider/kernel.h>
 
+#include <algorithm>
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace spider::backend {
 
@@ -22,10 +25,21 @@ struct Residency {
   std::int32_t multiprocessors = 1;
   std::int32_t blocks_per_multiprocessor = 1;  ///< at once; 0: a block asks for more than the device has
   bool starts_early = false;                   ///< the form does, or overlaps_rims, and the device can
+  bool is_loaded = true;                       ///< false: load() it before it runs, and then look again
 };
 
 /// That of each of a kernel's forms.
 using Residencies = std::array<Residency, most_forms>;
+
+/// Forms of a kernel, by their index.
+using FormSet = std::bitset<most_forms>;
+constexpr FormSet all_forms{(1U << most_forms) - 1};
+
+/// Are all forms of a kernel loaded?
+[[nodiscard]] inline bool are_loaded(const spider_kernel& kernel, const Residencies& residencies) {
+  return std::all_of(residencies.begin(), residencies.begin() + kernel.form_count,
+                     [](const Residency& residency) { return residency.is_loaded; });
+}
 
 /// How a sweep is to be started.
 struct Start {
@@ -40,11 +54,15 @@ struct Start {
 [[nodiscard]] std::int32_t kind();
 
 /// Loads the kernel on the current device, or finds it loaded; does not touch the device after the first
-/// call.
+/// call. Forms that are not compiled yet stay so: Residency::is_loaded.
 [[nodiscard]] Outcome prepare(const spider_kernel& kernel, Residencies& residencies);
 
-/// Loads the kernel on the current device, loaded or not: what it was given may be lost with a context.
-[[nodiscard]] Outcome load(const spider_kernel& kernel);
+/// Loads forms on the current device, loaded or not: what it was given may be lost with a context. Compiles
+/// those that are not compiled yet, side by side. `residencies` are those of all forms.
+[[nodiscard]] Outcome load(const spider_kernel& kernel, const FormSet& forms, Residencies& residencies);
+
+/// Compiles all forms of these kernels that are not compiled yet, side by side.
+[[nodiscard]] Outcome compile(const std::vector<const spider_kernel*>& kernels);
 
 /// Whether the current device can reach `memory`; the reason, which begins with `name`, if it is known that
 /// it cannot.

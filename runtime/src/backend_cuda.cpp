@@ -6,12 +6,14 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "backend.h"
 #include "tiling.h"
@@ -155,6 +157,27 @@ int preferred_carveout(const SweepForm& form) {
   return cudaSharedmemCarveoutMaxShared;
 }
 
+#ifdef SPIDER_COMPILES_FORMS
+using driver::compile_code;
+using driver::has_code;
+#else
+bool has_code(const void* /*function*/) {
+  return true;
+}
+cudaError_t compile_code(const std::vector<const void*>& /*functions*/) {
+  return cudaSuccess;
+}
+#endif
+
+Outcome compile_functions(const std::vector<const void*>& functions) {
+  std::vector<const void*> missing;
+  std::copy_if(functions.begin(), functions.end(), std::back_inserter(missing),
+               [](const void* function) { return !has_code(function); });
+  if (missing.empty()) return {};
+  const CudaCall call;
+  return call.outcome(compile_code(missing), "compiling the kernel", SPIDER_ERROR_DEVICE);
+}
+
 Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency& residency) {
   const CudaCall call;
   const Tiling& tiling = form.tiling;
@@ -189,22 +212,35 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
   return outcome;
 }
 
-Outcome load_forms(const spider_kernel& kernel, int device, Residencies& residencies) {
+/// Of the others that the device has room for it says that they are not loaded.
+Outcome load_forms(const spider_kernel& kernel, int device, const FormSet& forms, Residencies& residencies) {
   Residency all;
   int block_shared_bytes = 0;
-  Outcome outcome = check_device(kernel, device, all, block_shared_bytes);
-  for (std::int32_t i = 0; i < kernel.form_count && outcome.status == SPIDER_OK; ++i) {
+  if (Outcome checked = check_device(kernel, device, all, block_shared_bytes); checked.status != SPIDER_OK)
+    return checked;
+  const auto is_wanted = [&](std::int32_t i) { return forms.test(static_cast<std::size_t>(i)); };
+  std::vector<const void*> functions;
+  FormSet fitting;
+  for (std::int32_t i = 0; i < kernel.form_count; ++i) {
     Residency& residency = residencies.at(static_cast<std::size_t>(i));
+    const SweepForm& form = kernel.forms[i];
     residency = all;
     // Of a system all forms run.
     if (kernel.system == nullptr && !is_last_form(kernel, i) &&
-        kernel.forms[i].tiling.shared_bytes > block_shared_bytes) {
+        form.tiling.shared_bytes > block_shared_bytes) {
       residency.blocks_per_multiprocessor = 0;
       continue;
     }
-    residency.starts_early =
-        all.starts_early && (kernel.forms[i].starts_early || kernel.forms[i].overlaps_rims);
-    outcome = load_form(kernel, kernel.forms[i], residency);
+    residency.starts_early = all.starts_early && (form.starts_early || form.overlaps_rims);
+    residency.is_loaded = is_wanted(i);
+    if (!is_wanted(i)) continue;
+    fitting.set(static_cast<std::size_t>(i));
+    functions.push_back(function_of(form));
+  }
+  Outcome outcome = compile_functions(functions);
+  for (std::int32_t i = 0; i < kernel.form_count && outcome.status == SPIDER_OK; ++i) {
+    const auto index = static_cast<std::size_t>(i);
+    if (fitting.test(index)) outcome = load_form(kernel, kernel.forms[i], residencies.at(index));
   }
   return outcome;
 }
@@ -214,14 +250,25 @@ Outcome find_device(int& device) {
   return call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
 }
 
-/// Loads and remembers a kernel.
-Outcome load_on(int device, const spider_kernel& kernel, Residencies& residencies) {
-  Outcome outcome = load_forms(kernel, device, residencies);
-  if (outcome.status == SPIDER_OK) {
-    const std::unique_lock lock(loaded().mutex);
-    loaded().kernels.insert_or_assign(std::pair{&kernel, device}, residencies);
+/// Loads and remembers forms, in addition to those that are remembered already.
+Outcome load_on(int device, const spider_kernel& kernel, const FormSet& forms, Residencies& residencies) {
+  Outcome outcome = load_forms(kernel, device, forms, residencies);
+  if (outcome.status != SPIDER_OK) return outcome;
+  const std::unique_lock lock(loaded().mutex);
+  auto& known = loaded().kernels.try_emplace(std::pair{&kernel, device}, residencies).first->second;
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    if (residencies.at(i).is_loaded) known.at(i) = residencies.at(i);
   }
+  residencies = known;
   return outcome;
+}
+
+/// Those of a kernel that take no compiler any more.
+FormSet compiled_forms(const spider_kernel& kernel) {
+  FormSet forms;
+  for (std::int32_t i = 0; i < kernel.form_count; ++i)
+    forms.set(static_cast<std::size_t>(i), has_code(function_of(kernel.forms[i])));
+  return forms;
 }
 
 /// cudaMemcpy2D takes no pitch that is less than its row, not even of a single one, and none beyond
@@ -314,19 +361,26 @@ Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
       return {};
     }
   }
-  return load_on(device, kernel, residencies);
+  return load_on(device, kernel, compiled_forms(kernel), residencies);
 }
 
-Outcome load(const spider_kernel& kernel) {
+Outcome load(const spider_kernel& kernel, const FormSet& forms, Residencies& residencies) {
   int device = 0;
   if (Outcome found = find_device(device); found.status != SPIDER_OK) return found;
-  Residencies residencies;
   if (kernel.pass_count > 0) {
     cudaMemPool_t pool{};
     if (Outcome found_pool = find_pool(device, false, pool); found_pool.status != SPIDER_OK)
       return found_pool;
   }
-  return load_on(device, kernel, residencies);
+  return load_on(device, kernel, forms, residencies);
+}
+
+Outcome compile(const std::vector<const spider_kernel*>& kernels) {
+  std::vector<const void*> functions;
+  for (const spider_kernel* kernel : kernels)
+    std::transform(kernel->forms, kernel->forms + kernel->form_count, std::back_inserter(functions),
+                   function_of);
+  return compile_functions(functions);
 }
 
 Outcome check_memory(const void* memory, const char* name) {
@@ -382,7 +436,9 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
   Outcome outcome = try_launch(error);
   // cudaDeviceReset, and another context, take back the shared memory that loading asked for.
   if (error == cudaErrorInvalidValue && !is_capturing(config.stream)) {
-    if (Outcome again = load(kernel); again.status != SPIDER_OK) return again;
+    Residencies residencies;
+    if (Outcome again = load(kernel, compiled_forms(kernel), residencies); again.status != SPIDER_OK)
+      return again;
     outcome = try_launch(error);
   }
   return outcome;

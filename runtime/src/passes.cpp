@@ -310,6 +310,18 @@ std::vector<Scratch> scratch_of(const spider_kernel& kernel, const Box& box, con
   return scratch;
 }
 
+/// Finds each pass loaded, or loads it.
+Outcome prepare_passes(const spider_kernel& kernel, std::vector<backend::Residencies>& residencies) {
+  residencies.resize(static_cast<std::size_t>(kernel.pass_count));
+  bool are_all = true;
+  for (std::size_t i = 0; i < residencies.size(); ++i) {
+    const spider_kernel& pass = *kernel.passes[i];
+    if (Outcome loaded = backend::prepare(pass, residencies[i]); loaded.status != SPIDER_OK) return loaded;
+    are_all = are_all && are_loaded(pass, residencies[i]);
+  }
+  return are_all ? Outcome{} : load_passes(kernel, residencies);
+}
+
 Outcome launch_all(const std::vector<ReadyPass>& ready, void* stream) {
   for (const auto& [pass, sweep] : ready) {
     if (Outcome swept = sweep.launch(*pass, stream); swept.status != SPIDER_OK) return swept;
@@ -319,9 +331,13 @@ Outcome launch_all(const std::vector<ReadyPass>& ready, void* stream) {
 
 }  // namespace
 
-Outcome load_passes(const spider_kernel& kernel) {
-  for (std::int32_t i = 0; i < kernel.pass_count; ++i) {
-    if (Outcome loaded = backend::load(*kernel.passes[i]); loaded.status != SPIDER_OK) return loaded;
+Outcome load_passes(const spider_kernel& kernel, std::vector<backend::Residencies>& residencies) {
+  const std::vector<const spider_kernel*> passes(kernel.passes, kernel.passes + kernel.pass_count);
+  if (Outcome compiled = backend::compile(passes); compiled.status != SPIDER_OK) return compiled;
+  residencies.resize(passes.size());
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    Outcome loaded = backend::load(*passes[i], backend::all_forms, residencies[i]);
+    if (loaded.status != SPIDER_OK) return loaded;
   }
   return {};
 }
@@ -337,11 +353,8 @@ std::uint64_t bytes_between_passes(const spider_kernel& kernel, const spider_fie
 
 Outcome run_passes(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
                    const Box& box, const spider_part* part, std::int64_t steps, void* given, void* stream) {
-  std::vector<backend::Residencies> residencies(static_cast<std::size_t>(kernel.pass_count));
-  for (std::size_t i = 0; i < residencies.size(); ++i) {
-    if (Outcome loaded = backend::prepare(*kernel.passes[i], residencies[i]); loaded.status != SPIDER_OK)
-      return loaded;
-  }
+  std::vector<backend::Residencies> residencies;
+  if (Outcome loaded = prepare_passes(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
   const std::array<Placed, 2> turns{place(kernel, in, out, part), place(kernel, out, in, part)};
   const std::vector<Region> regions =
       regions_of(kernel, box_in_whole(box, turns.front().fields), turns.front());

@@ -4,6 +4,7 @@
 #include <spider/kernel.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "backend.h"
 
@@ -23,7 +24,8 @@ namespace spider {
 [[nodiscard]] std::uint64_t bytes_between_passes(const spider_kernel& kernel, const spider_field& in,
                                                  const Box& box, const spider_part* part);
 
-/// Loads each pass on the current device.
-[[nodiscard]] backend::Outcome load_passes(const spider_kernel& kernel);
+/// Loads each pass on the current device, loaded or not. `residencies` are those of each.
+[[nodiscard]] backend::Outcome load_passes(const spider_kernel& kernel,
+                                           std::vector<backend::Residencies>& residencies);
 
 }  // namespace spider

@@ -133,6 +133,36 @@ backend::Residencies share_of_image(const backend::Residencies& residencies, con
   return shares;
 }
 
+/// Where the fields of a sweep lie, and what an update takes.
+struct PlacedSweep {
+  PlacedFields fields;
+  spider_part part;
+  AlignedRows aligned;
+  UpdateArguments update;  ///< what add_update() fills in
+};
+
+PlacedSweep place_sweep(const spider_kernel& kernel, const SweepFields& given, const spider_part* part,
+                        std::int32_t steps) {
+  PlacedSweep sweep{};
+  sweep.part = part == nullptr ? whole_part(*given.in) : *part;
+  sweep.fields = part == nullptr ? PlacedFields{*given.in, *given.out, {0, 0, 0}}
+                                 : place_fields(kernel, *given.in, *given.out, sweep.part);
+  // Forms of as many steps read and store alike, but for those of rims.
+  const SweepForm* const end = kernel.forms + kernel.form_count;
+  const SweepForm* const first =
+      std::find_if(kernel.forms, end, [&](const SweepForm& form) { return form.steps == steps; });
+  sweep.aligned = find_aligned_rows(kernel, given, sweep.fields.in, sweep.fields.out, first->tiling);
+  if (kernel.forms[0].sweep.update != nullptr) {
+    sweep.aligned.out =
+        add_update(kernel, given, sweep.fields, sweep.part, steps, sweep.update) && sweep.aligned.out;
+  }
+  return sweep;
+}
+
+Box whole_of(const spider_part& part) {
+  return {{0, 0, 0}, {part.whole[0], part.whole[1], part.whole[2]}};
+}
+
 }  // namespace
 
 bool writes_before(const spider_kernel& kernel) {
@@ -164,24 +194,22 @@ Box box_in_whole(const Box& box, const PlacedFields& fields) {
       {box.extent[0], box.extent[1], box.extent[2]}};
 }
 
+backend::FormSet forms_for(const spider_kernel& kernel, const SweepFields& given, const spider_part* part,
+                           const backend::Residencies& residencies, std::int32_t steps) {
+  const PlacedSweep sweep = place_sweep(kernel, given, part, steps);
+  return forms_to_choose_from(kernel, sweep.aligned.in && sweep.aligned.out, residencies, steps,
+                              whole_of(sweep.part));
+}
+
 ReadySweep make_ready(const spider_kernel& kernel, const SweepFields& given, const Box& box,
                       const spider_part* part, const backend::Residencies& residencies, std::int32_t steps) {
-  const spider_part place = part == nullptr ? whole_part(*given.in) : *part;
-  const PlacedFields placed = part == nullptr ? PlacedFields{*given.in, *given.out, {0, 0, 0}}
-                                              : place_fields(kernel, *given.in, *given.out, place);
+  PlacedSweep sweep = place_sweep(kernel, given, part, steps);
+  auto& [placed, place, aligned, arguments] = sweep;
   const Box points = box_in_whole(box, placed);
-  // Forms of as many steps read and store alike, but for those of rims.
-  const SweepForm* const end = kernel.forms + kernel.form_count;
-  const SweepForm* const first =
-      std::find_if(kernel.forms, end, [&](const SweepForm& form) { return form.steps == steps; });
-  AlignedRows aligned = find_aligned_rows(kernel, given, placed.in, placed.out, first->tiling);
-  UpdateArguments arguments{};
-  if (kernel.forms[0].sweep.update != nullptr)
-    aligned.out = add_update(kernel, given, placed, place, steps, arguments) && aligned.out;
   const ImageSteps images = find_image_steps(kernel, given, steps);
   const auto [chosen, launch, of_form, rims, rims_form] =
       choose_form(kernel, points, aligned.in && aligned.out, share_of_image(residencies, images), steps,
-                  whole_interior(placed.in), {{0, 0, 0}, {place.whole[0], place.whole[1], place.whole[2]}});
+                  whole_interior(placed.in), whole_of(place));
   static_cast<SweepArguments&>(arguments) =
       make_arguments(placed.in, placed.out, aligned, of_form, launch.grid);
   if (images.in_one_launch) {

@@ -91,6 +91,11 @@ struct ReadySweep {
                                                              std::int32_t image_count, void* stream) const;
 };
 
+/// The forms that make_ready() may choose for the same, which have to be loaded before.
+[[nodiscard]] backend::FormSet forms_for(const spider_kernel& kernel, const SweepFields& given,
+                                         const spider_part* part, const backend::Residencies& residencies,
+                                         std::int32_t steps);
+
 /// Of `steps` time steps, of which the kernel has a form; the fields are a part of a whole, or `part` is
 /// null. Kernel and fields are checked already.
 [[nodiscard]] ReadySweep make_ready(const spider_kernel& kernel, const SweepFields& given, const Box& box,

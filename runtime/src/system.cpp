@@ -169,6 +169,10 @@ Outcome run_checked(const spider_kernel& kernel, const spider_sweep& sweep, cons
                     std::int64_t steps, ReductionBound* until = nullptr) {
   backend::Residencies residencies;
   if (Outcome loaded = backend::prepare(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
+  if (!are_loaded(kernel, residencies)) {
+    Outcome loaded = backend::load(kernel, backend::all_forms, residencies);
+    if (loaded.status != SPIDER_OK) return loaded;
+  }
   if (Outcome reached = check_memory_of(kernel, given); reached.status != SPIDER_OK) return reached;
   // Buffers are where they began after two steps, or after each.
   std::array<std::vector<ReadyLaunch>, 2> turns;

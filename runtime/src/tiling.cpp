@@ -350,19 +350,40 @@ bool has_points(const Box& box) {
   return box.extent[0] > 0 && box.extent[1] > 0 && box.extent[2] > 0;
 }
 
+/// Does choose_among() pass a form over, whatever its blocks?
+bool is_passed_over(const spider_kernel& kernel, const SweepForm& form, const backend::Residency& residency,
+                    bool rows_are_aligned, const Box& whole) {
+  const std::int64_t smallest =
+      *std::min_element(whole.extent + (3 - kernel.info.dimensions), whole.extent + 3);
+  return residency.blocks_per_multiprocessor == 0 || (form.needs_aligned_rows && !rows_are_aligned) ||
+         smallest < form.min_extent;
+}
+
+/// Those of as many steps, from the first to behind the last.
+struct FormRange {
+  std::size_t begin, end;
+};
+
+FormRange forms_of(const spider_kernel& kernel, std::int32_t steps) {
+  const auto has_steps = [&](const SweepForm& form) { return form.steps == steps; };
+  const SweepForm* const all = kernel.forms;
+  const SweepForm* const first = std::find_if(all, all + kernel.form_count, has_steps);
+  if (first == all + kernel.form_count)
+    throw std::logic_error("a number of steps that the kernel has no form for");
+  const SweepForm* const end = std::find_if_not(first, all + kernel.form_count, has_steps);
+  return {static_cast<std::size_t>(first - all), static_cast<std::size_t>(end - all)};
+}
+
 /// Of the forms `first` to before `end`, of as many steps: the first that the device has the shared memory
 /// for, that takes such rows and such a field, and whose blocks are as many as it asks for; else the last
 /// one. Its rims stay empty.
 FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::size_t end, const Box& box,
                         bool rows_are_aligned, const backend::Residencies& residencies, const Box& field,
                         const Box& whole) {
-  const std::int64_t smallest =
-      *std::min_element(whole.extent + (3 - kernel.info.dimensions), whole.extent + 3);
   for (std::size_t i = first; i + 1 < end; ++i) {
     const SweepForm& form = kernel.forms[i];
     const backend::Residency& residency = residencies.at(i);
-    if (residency.blocks_per_multiprocessor == 0 || (form.needs_aligned_rows && !rows_are_aligned)) continue;
-    if (smallest < form.min_extent) continue;
+    if (is_passed_over(kernel, form, residency, rows_are_aligned, whole)) continue;
     const Launch launch = choose_blocks(form.tiling, box, residency, field);
     if (launch.blocks >= std::int64_t{form.min_blocks_per_sm} * residency.multiprocessors)
       return {i, launch, box, {}};
@@ -491,19 +512,29 @@ bool is_last_form(const spider_kernel& kernel, std::int32_t i) {
   return i + 1 == kernel.form_count || kernel.forms[i + 1].steps != kernel.forms[i].steps;
 }
 
+backend::FormSet forms_to_choose_from(const spider_kernel& kernel, bool rows_are_aligned,
+                                      const backend::Residencies& residencies, std::int32_t steps,
+                                      const Box& whole) {
+  backend::FormSet forms;
+  const auto [begin, end] = forms_of(kernel, steps);
+  const bool leaves_rims = has_rims(kernel.forms[begin]);
+  const std::size_t last = leaves_rims ? end - 2 : end - 1;  // which takes what the others pass over
+  if (leaves_rims) forms.set(end - 1);
+  for (std::size_t i = begin; i <= last; ++i) {
+    const SweepForm& form = kernel.forms[i];
+    if (i < last && is_passed_over(kernel, form, residencies.at(i), rows_are_aligned, whole)) continue;
+    forms.set(i);
+    if (form.min_blocks_per_sm == 0) break;
+  }
+  return forms;
+}
+
 FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                        const backend::Residencies& residencies, std::int32_t steps, const Box& field,
                        const Box& whole) {
   const Box& unchanged = has_points(whole) ? whole : field;
-  const SweepForm* const all = kernel.forms;
-  const auto has_steps = [&](const SweepForm& form) { return form.steps == steps; };
-  const SweepForm* const first = std::find_if(all, all + kernel.form_count, has_steps);
-  if (first == all + kernel.form_count)
-    throw std::logic_error("a number of steps that the kernel has no form for");
-  const auto begin = static_cast<std::size_t>(first - all);
-  const auto end =
-      static_cast<std::size_t>(std::find_if_not(first, all + kernel.form_count, has_steps) - all);
-  if (has_rims(*first))
+  const auto [begin, end] = forms_of(kernel, steps);
+  if (has_rims(kernel.forms[begin]))
     return choose_with_rims(kernel, begin, end - 1, box, rows_are_aligned, residencies, field, unchanged);
   return choose_among(kernel, begin, end, box, rows_are_aligned, residencies, field, unchanged);
 }

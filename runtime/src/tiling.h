@@ -68,6 +68,12 @@ struct FormLaunch {
 /// Is form i the last of those that advance as many time steps?
 [[nodiscard]] bool is_last_form(const spider_kernel& kernel, std::int32_t i);
 
+/// The forms of so many steps that choose_form() may choose, or asks the residency of, for such rows and a
+/// field like `whole`, whatever the residencies of those that are not loaded.
+[[nodiscard]] backend::FormSet forms_to_choose_from(const spider_kernel& kernel, bool rows_are_aligned,
+                                                    const backend::Residencies& residencies,
+                                                    std::int32_t steps, const Box& whole);
+
 /// Cuts a box for the first of the kernel's forms of so many time steps that the device has the shared memory
 /// for, that takes such rows, and whose blocks are as many as it asks for; else for the last of them. Where
 /// the first has rims all have, but for the last one, which computes them. What a field must be large enough

@@ -2,10 +2,12 @@
 # Runs the commands of README.md on a bare Debian 12, to find packages that no list names: a chroot by debootstrap with
 # nothing in it but a clone of this repository's HEAD. One chroot a command, so that none has what another installed.
 #
-#   bash tests/bare/run.sh [--work DIR] [--cuda DIR] [--release NAME] [--with DIR] [COMMAND...]
+#   bash tests/bare/run.sh [--work DIR] [--cuda DIR] [--release NAME] [--mirror URL] [--with DIR] [COMMAND...]
 #     --work     folder of the chroots, 3 GB each (default build/bare); the base is kept for the next run
 #     --cuda     a CUDA toolkit, read-only at /usr/local/cuda there (default: none)
 #     --release  another release of Debian (default bookworm, which is Debian 12)
+#     --mirror   of that release where it is not Debian's, as http://archive.ubuntu.com/ubuntu for noble, which is Ubuntu
+#                24.04 (signatures are checked where this machine has Ubuntu's keys)
 #     --with     a folder of this machine that is copied into the clone, as dist/ with wheels
 #     COMMAND default: 'bash stencils/quickstart.sh' and 'bash tests/run.sh'
 #
@@ -16,6 +18,7 @@ root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$root/build/bare
 cuda=
 release=bookworm
+mirror=
 with=
 commands=()
 while (($#)); do
@@ -23,9 +26,10 @@ while (($#)); do
     --work) work=$2; shift ;;
     --cuda) cuda=$(realpath -e -- "$2"); shift ;;
     --release) release=$2; shift ;;
+    --mirror) mirror=$2; shift ;;
     --with) with=$(realpath -e -- "$2"); shift ;;
-    -h | --help) sed -n '2,12s/^#$//; 2,12s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
-    -*) printf 'usage: bash tests/bare/run.sh [--work DIR] [--cuda DIR] [--release NAME] [--with DIR] [COMMAND...]\n' >&2; exit 2 ;;
+    -h | --help) sed -n '2,15s/^#$//; 2,15s/^# //p' "${BASH_SOURCE[0]}"; exit 0 ;;
+    -*) printf 'usage: bash tests/bare/run.sh [--work DIR] [--cuda DIR] [--release NAME] [--mirror URL] [--with DIR] [COMMAND...]\n' >&2; exit 2 ;;
     *) commands+=("$1") ;;
   esac
   shift
@@ -49,7 +53,16 @@ work=$(realpath -- "$work")
 base=$work/$release
 if [[ ! -e $base/complete ]]; then
   rm -rf -- "$base"
-  debootstrap --variant=minbase "$release" "$base" http://deb.debian.org/debian >"$work/debootstrap.log" 2>&1 ||
+  options=() script=()
+  if [[ -n $mirror ]]; then
+    options=("--components=main,universe")
+    if ! compgen -G '/usr/share/keyrings/ubuntu-archive-keyring.*' >/dev/null; then
+      options+=(--no-check-gpg)
+      printf 'Signatures of %s are not checked: there is no ubuntu-archive-keyring here.\n' "$mirror"
+    fi
+    [[ -e /usr/share/debootstrap/scripts/$release ]] || script=(gutsy)  # of all releases of Ubuntu
+  fi
+  debootstrap --variant=minbase "${options[@]}" "$release" "$base" "${mirror:-http://deb.debian.org/debian}" "${script[@]}" >"$work/debootstrap.log" 2>&1 ||
     { tail -n 20 "$work/debootstrap.log"; fail "debootstrap failed"; }
   touch -- "$base/complete"
 fi

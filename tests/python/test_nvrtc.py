@@ -15,6 +15,7 @@ import sys
 import tempfile
 import unittest
 import unittest.mock
+import uuid
 
 import spider_gen
 from spider_gen import _compilers, _generator, _nvrtc, spider
@@ -23,6 +24,10 @@ ROOT = pathlib.Path(sys.argv.pop(1)).resolve()
 FOUND = _nvrtc.find(None)
 NVCC = shutil.which("nvcc")
 PASSES = {"stencil": "blur", "dimensions": 3, "storage": "f32", "shape": "gaussian", "sigma": 4, "boundary": "reflect"}
+
+
+def job_of(generated, target):
+    return _nvrtc.Job(generated, FOUND.library, _nvrtc.options(FOUND, target), uuid.uuid4().hex)
 
 
 def one_of_each_scheme():
@@ -118,12 +123,12 @@ class MachineCode(unittest.TestCase):
                 folder = pathlib.Path(made)
                 includes = [f"-I{ROOT / 'runtime' / one}" for one in ("include", "device")]
                 subprocess.run([NVCC, "-std=c++17", "-arch=sm_90", "-cubin", *includes, generated.source, "-o", folder / "nvcc"], check=True)
-                _nvrtc.compile_into(folder, generated, FOUND.library, _nvrtc.options(FOUND, "sm_90"))
+                job = job_of(generated, "sm_90")
                 by_nvcc = code_of((folder / "nvcc").read_bytes())
-                told = json.loads((folder / "kernel.json").read_text(encoding="utf-8"))
-                self.assertEqual(set(by_nvcc), set(told["cubins"]), name)
-                for function, cubin in told["cubins"].items():
-                    self.assertEqual(code_of((folder / cubin).read_bytes())[function], by_nvcc[function], function)
+                numbers = json.loads((job.describe() / "kernel.json").read_text(encoding="utf-8"))["numbers"]
+                self.assertEqual(set(by_nvcc), set(numbers), name)
+                for function, number in numbers.items():
+                    self.assertEqual(code_of(job.compile(number))[function], by_nvcc[function], function)
 
 
 class Declarations(unittest.TestCase):
@@ -167,6 +172,7 @@ class Refusals(unittest.TestCase):
         self.assertEqual(self.find(), "there is no NVRTC: pip install nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-cccl")
         self.assertRegex(self.find("cu13/lib/libnvrtc.so.13"), "header cuda_fp16.h is not: pip install .* nvidia-cuda-runtime")
         self.assertRegex(self.find("cu13/lib/libnvrtc.so.13", "cu13/include/cuda_fp16.h"), "header nv/target is not: pip .*-cccl")
+        self.assertRegex(self.find("cuda_nvrtc/lib/libnvrtc.so.12", "cuda_nvrtc/lib/libnvrtc-builtins.so.12.4"), "older than CUDA 12.5")
         self.assertRegex(self.find("cu13/lib/libnvrtc.so.13", driver=12), "driver is for CUDA 12.* pip install nvidia-cuda-nvrtc-cu12")
         self.assertEqual(self.find("cuda_nvrtc/lib/libnvrtc.so.12", "cu13/lib/libnvrtc.so.13", "cu13/include/cuda_fp16.h",
                                    "cuda_runtime/include/cuda_fp16.h", "cu13/include/cccl/nv/target", driver=12).major, 12)
@@ -175,8 +181,7 @@ class Refusals(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "wrong.cu").write_text("int wrong = ;\n", encoding="utf-8")
             with self.assertRaisesRegex(_compilers.CompileError, r"wrong\.cu\(1\): error: expected an expression"):
-                _nvrtc.compile_into(pathlib.Path(folder), _generator.Generated("wrong", pathlib.Path(folder)), FOUND.library,
-                                    _nvrtc.options(FOUND, "sm_90"))
+                job_of(_generator.Generated("wrong", pathlib.Path(folder)), "sm_90").describe()
 
 
 # Memory is the host's, and launches are written down: the function, blocks, threads, shared memory and attributes.
@@ -184,7 +189,9 @@ DRIVER = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 typedef unsigned long long address;
+int loads;  // that were not taken back
 static void* current;
 int cuInit(unsigned flags) { return 0; }
 int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
@@ -201,9 +208,15 @@ int cuDevicePrimaryCtxRetain(void** context, int device) { *context = &current; 
 int cuLibraryLoadData(void** library, const void* code, void* a, void* b, unsigned c, void* d, void* e, unsigned f) {
   if (memcmp(code, "\177ELF", 4)) return 200;
   *library = (void*)code;
+  __atomic_add_fetch(&loads, 1, __ATOMIC_SEQ_CST);
+  usleep(20000);
   return 0;
 }
-int cuLibraryGetKernel(void** kernel, void* library, const char* name) { *kernel = strdup(name); return 0; }
+int cuLibraryUnload(void* library) { __atomic_sub_fetch(&loads, 1, __ATOMIC_SEQ_CST); return 0; }
+int cuLibraryGetKernel(void** kernel, void* library, const char* name) {
+  *kernel = strdup(name);
+  return getenv("NO_KERNEL") ? 500 : 0;
+}
 int cuKernelGetFunction(void** function, void* kernel) { *function = kernel; return 0; }
 int cuFuncGetAttribute(int* value, int what, void* function) { *value = 90; return 0; }
 int cuFuncSetAttribute(void* function, int what, int value) { return getenv("BREAK") ? 1 : 0; }
@@ -258,27 +271,83 @@ print(one._kernel(_compilers.cuda())[1].info.steps, two.info.reductions, type(_c
 """
 
 
+FORMS = """
+import ctypes, os, pathlib, sys, threading
+import numpy as np
+driver = ctypes.CDLL(os.environ["DRIVER"])
+from spider_gen import _nvrtc
+import spider_gen
+
+class OnDevice:
+    def __init__(self, array):
+        self.array, self.__cuda_array_interface__ = array, array.__array_interface__
+
+def tell(what):
+    functions = len(list(pathlib.Path(os.environ["SPIDER_GEN_CACHE"]).glob("function-*[0-9a-f]")))
+    print(what, functions, ctypes.c_int.in_dll(driver, "loads").value, threading.active_count())
+
+one = spider_gen.stencil(sys.argv[1], backend="cuda")
+u = np.zeros((300, 512), np.float16)
+if "broken" in sys.argv:
+    run = _nvrtc._run
+    def broken(library, generated, given, *others):
+        if "-DSPIDER_ONLY_ENTRY=0" not in given:
+            raise _nvrtc.CompileError("a made-up error")
+        run(library, generated, given, *others)
+    _nvrtc._run = broken
+    try:
+        one(u)
+    except _nvrtc.CompileError as error:
+        print(error)
+    _nvrtc._run = run
+threads = [threading.Thread(target=one, args=(u,)) for _ in range(4)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+tell("aligned rows")
+odd = np.zeros(301 * 513, np.float16)[1:1 + 300 * 512].reshape(300, 512)
+one(OnDevice(odd), out=OnDevice(np.zeros_like(odd)))
+tell("others")
+one.compile()
+tell("all")
+"""
+
+
 @unittest.skipIf(not shutil.which("gcc"), "skipped: no gcc")
 class Launches(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        made = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(made.cleanup)
+        cls.folder = pathlib.Path(made.name)
+        (cls.folder / "driver.c").write_text(DRIVER, encoding="utf-8")
+        subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", cls.folder / "driver.so", cls.folder / "driver.c"], check=True)
+
+    def setUp(self):
+        self.said = self.folder / self.id()
+
+    def run_program(self, program, *arguments, **more):
+        environment = {**os.environ, "DRIVER": str(self.folder / "driver.so"), "SAID": str(self.said), "SPIDER_GEN_CUDA_COMPILER": "nvrtc"}
+        return subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, env={**environment, **more})
+
     def test_reach_the_driver(self):
-        with tempfile.TemporaryDirectory() as made:
-            folder = pathlib.Path(made)
-            (folder / "driver.c").write_text(DRIVER, encoding="utf-8")
-            subprocess.run(["gcc", "-w", "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1", "-o", folder / "driver.so", folder / "driver.c"], check=True)
-            said = folder / "said"
-            environment = {**os.environ, "DRIVER": str(folder / "driver.so"), "SAID": str(said), "SPIDER_GEN_CUDA_COMPILER": "nvrtc"}
+        done = self.run_program(PROGRAM)
+        self.assertEqual((done.returncode, done.stdout), (0, "1 ('most',) Nvrtc\n"), done.stderr)
+        launches = [line.split() for line in self.said.read_text(encoding="utf-8").splitlines()]
+        self.assertEqual(len(launches), 1 + 3 + 2, launches)
+        self.assertTrue(all("sweep_" in name and int(blocks) > 0 and int(threads) % 32 == 0
+                            for name, blocks, _, threads, *_ in launches), launches)
+        self.assertRegex(self.run_program(PROGRAM, BREAK="1").stderr, "reserving shared memory failed: made-up words")
 
-            def run(**more):
-                return subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False,
-                                      env={**environment, **more})
-
-            done = run()
-            self.assertEqual((done.returncode, done.stdout), (0, "1 ('most',) Nvrtc\n"), done.stderr)
-            launches = [line.split() for line in said.read_text(encoding="utf-8").splitlines()]
-            self.assertEqual(len(launches), 1 + 3 + 2, launches)
-            self.assertTrue(all("sweep_" in name and int(blocks) > 0 and int(threads) % 32 == 0
-                                for name, blocks, _, threads, *_ in launches), launches)
-            self.assertRegex(run(BREAK="1").stderr, "reserving shared memory failed: made-up words")
+    def test_compile_what_they_need(self):
+        """Functions in the cache, libraries of the driver, and threads: heat2d has three forms for aligned rows, one for others, and
+        one function for points."""
+        spec = str(ROOT / "stencils" / "heat2d.yaml")
+        with tempfile.TemporaryDirectory() as cache:
+            first, second = (self.run_program(FORMS, spec, *mode, SPIDER_GEN_CACHE=cache) for mode in (["broken"], []))
+            self.assertEqual(first.stdout, "a made-up error\naligned rows 3 3 1\nothers 4 4 1\nall 5 4 1\n", first.stderr)
+            self.assertEqual(second.stdout, "aligned rows 5 4 1\nothers 5 4 1\nall 5 4 1\n", second.stderr)
+            failed = self.run_program(FORMS, spec, SPIDER_GEN_CACHE=cache, NO_KERNEL="1")
+            self.assertRegex(failed.stdout, "aligned rows 5 0 1")
 
 
 if __name__ == "__main__":

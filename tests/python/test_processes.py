@@ -182,6 +182,9 @@ class Devices(unittest.TestCase):
         self.assertEqual(self.run_with("80,90", program)[0], "sm_80 sm_90 sm_80 sm_80\nsm_90")
         self.assertEqual(self.run_with("70,90", "print(_compilers.cuda(1).target, _compilers.device(0), _compilers.device())")[0],
                          "sm_90 None None")
+        refused = "try:\n    _compilers.cuda()\nexcept _compilers.NoBackend as error:\n    print(error)"
+        self.assertRegex(self.run_with("75", refused)[0], "compute capability 7.5, and from Python kernels run from 8.0 on")
+        self.assertRegex(self.run_with("", refused)[0], "no NVIDIA GPU")
 
     def test_forks(self):
         program = """

@@ -85,6 +85,13 @@ def entry(name: str, make: Callable[[pathlib.Path], None]) -> pathlib.Path:
         return folder
 
 
+def found(name: str) -> pathlib.Path | None:
+    """The folder `name` of the cache, or this process's, where it is there as it was made."""
+    folder = cache_folder() / name
+    own = _own_builds.get((os.getpid(), folder))
+    return next((one for one in (folder, own) if one is not None and _is_whole(one)), None)
+
+
 def _build(name: str, make: Callable[[pathlib.Path], None]) -> pathlib.Path:
     own = None
     try:

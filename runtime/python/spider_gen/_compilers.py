@@ -52,17 +52,23 @@ class Nvrtc(Toolchain):
     """NVRTC: its library in place of a compiler, which makes no library."""
 
 
-def load_kernel(path: pathlib.Path) -> spider.Library:
-    """What compile_kernel() made."""
-    return _nvrtc.Library(path) if path.is_dir() else spider.load(path)
+def load_kernel(generated: Generated, toolchain: Toolchain) -> spider.Library:
+    """The library of a kernel. NVRTC has described it, and compiles its functions when they are needed."""
+    if isinstance(toolchain, Nvrtc):
+        key = _package.key(toolchain.key, generated.source.read_bytes())
+        return _nvrtc.Library(_nvrtc.Job(generated, toolchain.compiler, toolchain.compile_options, key))
+    return spider.load(compile_kernel(generated, toolchain))
+
+
+def compile_all(library: spider.Library) -> None:
+    """What load_kernel() left for later."""
+    if isinstance(library, _nvrtc.Library):
+        library.compile()
 
 
 def compile_kernel(generated: Generated, toolchain: Toolchain) -> pathlib.Path:
-    """The shared library of a kernel, or what NVRTC made in a folder, from the cache or compiled."""
+    """The shared library of a kernel, from the cache or compiled."""
     key = _package.key(toolchain.key, generated.source.read_bytes())
-    if isinstance(toolchain, Nvrtc):
-        return _cache.entry("kernel-" + key, lambda folder: _nvrtc.compile_into(folder, generated, toolchain.compiler,
-                                                                                toolchain.compile_options))
 
     def make(folder: pathlib.Path) -> None:
         runtime = _cache.entry("runtime-" + toolchain.key, lambda fresh: _compile_runtime(fresh, toolchain))
@@ -159,10 +165,17 @@ class Device:
 def device(ordinal: int | None = None) -> Device | None:
     """The GPU with this number in CUDA, or the current one without a number; None where kernels cannot run on it. Without
     a number it avoids cuInit where it can, because a process cannot be forked after cuInit."""
+    arch = _arch(ordinal)
+    return Device(arch) if arch >= _LEAST_ARCH else None
+
+
+_LEAST_ARCH = 80
+
+
+def _arch(ordinal: int | None) -> int:
+    """Compute capability x 10, 0 where there is no GPU."""
     arch = _arch_without_cuda() if ordinal is None else None
-    if arch is None:
-        arch = _arch_by_cuda(_current_ordinal() if ordinal is None else ordinal)
-    return Device(arch) if arch >= 80 else None
+    return _arch_by_cuda(_current_ordinal() if ordinal is None else ordinal) if arch is None else arch
 
 
 @functools.lru_cache(maxsize=None)
@@ -291,6 +304,10 @@ def cuda(ordinal: int | None = None) -> Toolchain:
     run kernels, or there is no nvcc."""
     gpu = device(ordinal)
     if gpu is None:
+        arch = _arch(ordinal)
+        if arch > 0:
+            raise NoBackend(f"the GPU has compute capability {arch / 10}, and from Python kernels run from 8.0 on; on 7.5 those of "
+                            "`--engine cuda` and of systems run from C, C++ and Fortran; backend=\"host\" runs on the processor")
         raise NoBackend("there is no NVIDIA GPU of compute capability 8.0 or newer here, or no driver for it; "
                         "backend=\"host\" runs on the processor")
     return _cuda_for(gpu)

@@ -64,8 +64,8 @@ class Made:
         return self._kernel(_compilers.choose(self._backend))[1].info
 
     def compile(self) -> Any:
-        """Compiles now for what arrays of the host run on, instead of at the first array. Returns itself."""
-        self._kernel(_compilers.choose(self._backend))
+        """Compiles all now for what arrays of the host run on, instead of at the first array. Returns itself."""
+        _compilers.compile_all(self._kernel(_compilers.choose(self._backend))[0])
         return self
 
     def points(self, shape: Sequence[int], cells: Sequence[Sequence[int]]) -> Points:
@@ -99,7 +99,7 @@ class Made:
         found = self._kernels.get(toolchain)
         if found is None:
             with self._loading:
-                library = _compilers.load_kernel(_compilers.compile_kernel(self._generated, toolchain))
+                library = _compilers.load_kernel(self._generated, toolchain)
                 found = self._kernels.setdefault(toolchain, (library, library.kernel(self.name)))
         return found
 

@@ -1,5 +1,6 @@
-"""Kernels by NVRTC and the driver, where neither nvcc nor a host compiler is: a cubin for each function of a generated file, and
-what the runtime must know of it as data. The runtime is compiled in the package and calls the driver (runtime/driver)."""
+"""Kernels by NVRTC and the driver, where neither nvcc nor a host compiler is: a cubin for each function of a generated file, when
+the runtime first needs it, and what the runtime must know of the kernel as data. The runtime is compiled in the package and calls
+the driver (runtime/driver)."""
 
 from __future__ import annotations
 
@@ -14,6 +15,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 from typing import Any, Iterator, Sequence
 
 from . import _cache, _package, _ptx, spider
@@ -21,7 +23,8 @@ from ._generator import Generated
 
 RUNTIME = _package.FOLDER / "lib" / "libspider_driver.so"
 PACKAGES = "pip install nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-cccl"
-_DESCRIPTION, _MEMORY = "kernel.json", "kernel.bin"
+_DESCRIPTION, _MEMORY, _CUBIN = "kernel.json", "kernel.bin", "function.cubin"
+_OLDEST = (12, 5)  #: CUDA version that kernels take
 _HEADERS = ("cuda_fp16.h", "nv/target")  #: that device headers include
 
 
@@ -47,6 +50,11 @@ def find(driver: int | None) -> Found | str:
             version = re.search(r"libnvrtc\.so\.(\d+)", os.path.basename(os.path.realpath(file)))
             if version:
                 libraries.append((int(version.group(1)), str(file), folder))
+    young = [one for one in libraries if (_version(one[1]) or _OLDEST) >= _OLDEST]
+    if libraries and not young:
+        return (f"NVRTC is there, {libraries[0][1]}, but older than CUDA {'.'.join(map(str, _OLDEST))}, whose instructions kernels take: "
+                "renew it")
+    libraries = young
     fitting = [one for one in libraries if driver is None or one[0] <= driver]
     if not fitting:
         if libraries:
@@ -61,6 +69,15 @@ def find(driver: int | None) -> Found | str:
             return f"NVRTC is there, {library}, and CUDA's header {header} is not: {PACKAGES}"
         includes.append(str(folder))
     return Found(library, major, tuple(dict.fromkeys(includes)))
+
+
+def _version(library: str) -> tuple[int, int] | None:
+    """Of NVRTC, by the name of its second library, which lies next to it."""
+    for file in pathlib.Path(library).resolve().parent.glob("libnvrtc-builtins.so.*"):
+        found = re.search(r"\.so\.(\d+)\.(\d+)", file.name)
+        if found:
+            return int(found.group(1)), int(found.group(2))
+    return None
 
 
 def _folders() -> Iterator[pathlib.Path]:
@@ -92,15 +109,34 @@ def options(found: Found, target: str) -> tuple[str, ...]:
             *(f"-I{folder}" for folder in folders))
 
 
-def compile_into(folder: pathlib.Path, generated: Generated, library: str, given: Sequence[str]) -> None:
-    """Writes the description of the kernel and a cubin for each of its functions, which are compiled side by side."""
-    numbers = describe_into(folder, generated, library, given).numbers.values()
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What a kernel is compiled from."""
 
-    def one(number: int) -> None:
-        _run(library, generated, [*given, f"-DSPIDER_ONLY_ENTRY={number}U"], "CUBIN", folder / f"{number:08x}.cubin")
+    generated: Generated
+    library: str  #: NVRTC's
+    options: tuple[str, ...]
+    key: str
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        list(pool.map(one, numbers))
+    def describe(self) -> pathlib.Path:
+        """The folder of the cache with the description of the kernel."""
+        return _cache.entry("kernel-" + self.key, lambda folder: describe_into(folder, self.generated, self.library, self.options))
+
+    def entry(self, number: int) -> str:
+        """The name in the cache of the function with this number."""
+        return f"function-{self.key}-{number:08x}"
+
+    def compile(self, number: int) -> bytes:
+        """The cubin of a function, from the cache or compiled."""
+        def make(folder: pathlib.Path) -> None:
+            _run(self.library, self.generated, [*self.options, f"-DSPIDER_ONLY_ENTRY={number}U"], "CUBIN", folder / _CUBIN)
+
+        return (_cache.entry(self.entry(number), make) / _CUBIN).read_bytes()
+
+    def compiled(self, number: int) -> bytes | None:
+        """The same where the cache has it."""
+        folder = _cache.found(self.entry(number))
+        return None if folder is None else (folder / _CUBIN).read_bytes()
 
 
 def describe_into(folder: pathlib.Path, generated: Generated, library: str, given: Sequence[str]) -> _ptx.Description:
@@ -112,7 +148,7 @@ def describe_into(folder: pathlib.Path, generated: Generated, library: str, give
     (folder / _MEMORY).write_bytes(kernel.memory)
     (folder / _DESCRIPTION).write_text(json.dumps({
         "kernel": kernel.kernel, "addresses": kernel.addresses, "functions": kernel.functions,
-        "cubins": {entry: f"{number:08x}.cubin" for entry, number in kernel.numbers.items()}}), encoding="utf-8")
+        "numbers": kernel.numbers}), encoding="utf-8")
     return kernel
 
 
@@ -129,33 +165,98 @@ def _run(library: str, generated: Generated, given: Sequence[str], kind: str, to
 class _Code(ctypes.Structure):
     """spider::driver::KernelCode"""
 
-    _fields_ = [("cubin", ctypes.c_char_p), ("name", ctypes.c_char_p)]
+
+_Compile = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.POINTER(ctypes.POINTER(_Code)), ctypes.c_uint64)
+_Code._fields_ = [("cubin", ctypes.c_char_p), ("name", ctypes.c_char_p), ("compile", _Compile)]
+
+
+class _Function:
+    """One of a kernel's. It is compiled when the runtime first needs it."""
+
+    def __init__(self, job: Job, name: str, number: int):
+        self._job, self._number = job, number
+        self.code = _Code(job.compiled(number), name.encode(), _compile_codes)
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self.code)
+
+    def compile(self) -> None:
+        if not self.code.cubin:
+            self.code.cubin = self._job.compile(self._number)
+
+
+_functions: dict[int, _Function] = {}  #: by their addresses
+_failure = threading.local()  #: what the runtime has no words for
+
+
+@_Compile
+def _compile_codes(codes: Any, count: int) -> int:
+    """Of the runtime, in the thread that calls it."""
+    try:
+        _compile_all([_functions[ctypes.addressof(codes[i].contents)] for i in range(count)])
+    except BaseException as error:  # also an interrupt: none can pass through the runtime
+        _failure.error = error
+        return 1
+    return 0
+
+
+def _compile_all(functions: Sequence[_Function]) -> None:
+    """Side by side."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(_Function.compile, functions))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Placed:
+    """A kernel in memory, which has to stay: the runtime goes on to know kernels and functions by their addresses."""
+
+    address: int
+    memory: Any
+    functions: tuple[_Function, ...]
+
+
+_placed: dict[str, _Placed] = {}  #: by keys of jobs
+_placing = threading.Lock()
 
 
 class Library(spider.Library):
-    """The package's runtime with one kernel, from the folder that compile_into() filled."""
+    """The package's runtime with one kernel, whose functions NVRTC compiles when they are first needed."""
 
-    _loaded: dict[str, tuple[Any, ...]] = {}  # the runtime goes on to know kernels by their addresses
-
-    def __init__(self, folder: pathlib.Path):
+    def __init__(self, job: Job):
         super().__init__(RUNTIME)
-        self.path = str(folder / _DESCRIPTION)
+        self._job = job
+        self.path = str(job.describe() / _DESCRIPTION)
+
+    def _place(self) -> _Placed:
+        with _placing:
+            found = _placed.get(self._job.key)
+            if found is None:
+                found = _placed[self._job.key] = _place(pathlib.Path(self.path).parent, self._job)
+        return found
 
     def kernel(self, name: str) -> spider.Kernel:
-        found = self._loaded.get(self.path)
-        if found is None:
-            found = self._loaded.setdefault(self.path, _place(pathlib.Path(self.path).parent))
-        return spider.Kernel(self, found[0])
+        return spider.Kernel(self, self._place().address)
+
+    def compile(self) -> None:
+        """All functions that are not compiled yet."""
+        _compile_all(self._place().functions)
+
+    def _check(self, status: int) -> None:
+        error = _failure.__dict__.pop("error", None) if status != 0 else None
+        if error is not None:
+            raise error
+        super()._check(status)
 
 
-def _place(folder: pathlib.Path) -> tuple[Any, ...]:
-    """The address of the kernel, and what has to stay in memory."""
+def _place(folder: pathlib.Path, job: Job) -> _Placed:
     told = json.loads((folder / _DESCRIPTION).read_text(encoding="utf-8"))
     data = (folder / _MEMORY).read_bytes()
     memory = (ctypes.c_uint64 * (len(data) // 8 + 1))()
     begin = ctypes.addressof(memory)
     ctypes.memmove(begin, data, len(data))
-    codes = {name: _Code((folder / file).read_bytes(), name.encode()) for name, file in told["cubins"].items()}
+    functions = {name: _Function(job, name, number) for name, number in told["numbers"].items()}
+    _functions.update((one.address, one) for one in functions.values())
 
     def point(place: int, address: int) -> None:
         ctypes.c_uint64.from_address(begin + place).value = address
@@ -163,5 +264,5 @@ def _place(folder: pathlib.Path) -> tuple[Any, ...]:
     for place, to in told["addresses"]:
         point(place, begin + to)
     for place, name in told["functions"]:
-        point(place, ctypes.addressof(codes[name]))
-    return begin + told["kernel"], memory, codes
+        point(place, functions[name].address)
+    return _Placed(begin + told["kernel"], memory, tuple(functions.values()))

@@ -81,7 +81,7 @@ bool preserves_symmetry(const spec::StencilSpec& spec) {
 bool is_closed_axis(const spec::StencilSpec& spec, int axis) {
   const auto& [low, high] = spec.boundary[axis];
   const auto ends = [](const spec::Face& face) { return face.rule == spec::BoundaryRule::constant; };
-  return preserves_symmetry(spec) ? ends(low) || ends(high) : is_closed(low) || is_closed(high);
+  return ends(low) || ends(high) || ((is_closed(low) || is_closed(high)) && !preserves_symmetry(spec));
 }
 
 double drift_of_steps(double sum, double magnitude, double packed, int steps) {

@@ -42,9 +42,9 @@ int weights_of_all_sums(const spec::StencilSpec& spec, const Stepping3d& scheme)
 
 /// Does the kernel add planes near faces along z with weights of their own, of memory?
 bool adds_images(const spec::StencilSpec& spec, const Stepping3d& scheme) {
-  return !preserves_symmetry(spec) && is_closed_axis(spec, spec::axis_z) &&
-         (scheme.radius[spec::axis_z] > 1 ||
-          spec.boundary[spec::axis_z].low.rule == spec::BoundaryRule::mirror);
+  return (scheme.radius[spec::axis_z] > 1 ||
+          spec.boundary[spec::axis_z].low.rule == spec::BoundaryRule::mirror) &&
+         is_closed_axis(spec, spec::axis_z) && !preserves_symmetry(spec);
 }
 
 /// As the kernel's header lays shared memory out.
@@ -62,8 +62,8 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const int beyond = vector_bytes * 2 * std::max(Stepping3d::columns - 1, rx);
   // Of a thread: its single cell, cells that a face turns round, its choices, the offsets of its rows.
   const auto turns = [&](const spec::Face& face) {
-    return preserves_symmetry(spec) && is_closed(face) && face.rule != spec::BoundaryRule::constant &&
-           face.rule != spec::BoundaryRule::antisymmetric;
+    return is_closed(face) && face.rule != spec::BoundaryRule::constant &&
+           face.rule != spec::BoundaryRule::antisymmetric && preserves_symmetry(spec);
   };
   const auto& [left, right] = spec.boundary[spec::axis_x];
   const int offset_vectors = divide_up(divide_up(scheme.height(), scheme.warps()), vector_bytes / word_bytes);

@@ -4,7 +4,8 @@ and runs spider-gen on what comes of it.
 
 Each mutant ends in located errors, or in a kernel of the stencil that it says, as spec_meaning.py reads it: never in a crash,
 an internal error, or an error without a place. Of long lists the first, the middle and the last entry are changed. What has
-errors and what has none is found in one run of many mutants; those without are then generated.
+errors and what has none is found in one run of many mutants; those without are then generated and explained. What two changes
+make alike of a spec is tried once.
 
 run_mutations.py GENERATOR SPEC...
 """
@@ -101,34 +102,22 @@ def form(tree: Tree) -> tuple:
     return tuple(form(entry) for entry in tree[:1]) if isinstance(tree, list) else ()
 
 
-def named(tree: Tree, name: str) -> Tree:
-    """The tree with this name, where it still has one."""
-    if isinstance(tree, Mapping):
-        for index, (key, value) in enumerate(tree.pairs):
-            if key == Scalar("stencil") and isinstance(value, Scalar) and value.text == "@":
-                tree.pairs[index] = (key, Scalar(name))
-    return tree
+def named(text: str, name: str) -> str:
+    """The spec with this name, where it still has one."""
+    return re.sub("^stencil: '@'$", f"stencil: {name}", text, flags=re.MULTILINE)
 
 
-def run(generator: pathlib.Path, specs: list[str], folder: pathlib.Path) -> subprocess.CompletedProcess:
-    return subprocess.run([generator, *specs, "-o", "out"], cwd=folder, capture_output=True, text=True,
+def run(generator: pathlib.Path, specs: list[str], folder: pathlib.Path, *options: str) -> subprocess.CompletedProcess:
+    return subprocess.run([generator, *specs, "-o", "out", *options], cwd=folder, capture_output=True, text=True,
                           timeout=LONGEST_RUN_S, check=False)
 
 
-def explain(generator: pathlib.Path, specs: list[str], folder: pathlib.Path) -> dict[str, dict]:
-    """What --explain tells of each stencil."""
-    done = subprocess.run([generator, "--explain", "--explain-format", "json", *specs], cwd=folder, capture_output=True, text=True,
-                          timeout=LONGEST_RUN_S, check=True)
-    told = json.loads(done.stdout)
-    return {one["stencil"]: one for one in (told if isinstance(told, list) else [told])}
-
-
-def check_batch(generator: pathlib.Path, batch: list[tuple[str, Tree]], counts: collections.Counter) -> list[str]:
+def check_batch(generator: pathlib.Path, batch: list[tuple[str, str]], counts: collections.Counter) -> list[str]:
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         told = {}
-        for index, (words, tree) in enumerate(batch):
-            text = spec_trees.write(named(tree, f"m{index}"))
+        for index, (words, spec) in enumerate(batch):
+            text = named(spec, f"m{index}")
             (folder / f"m{index}.yaml").write_text(text, encoding="utf-8")
             told[f"m{index}.yaml"] = f"{words}\n{text}"
         first = run(generator, list(told), folder)
@@ -160,12 +149,13 @@ def check_batch(generator: pathlib.Path, batch: list[tuple[str, Tree]], counts: 
         counts["errors"] += len(wrong)
         counts["kernels"] += len(good)
         if good:
-            second = run(generator, good, folder)
+            second = run(generator, good, folder, "--explain", "--explain-format", "json")
             files = {path.name for path in (folder / "out").glob("*")}
             wanted = {pathlib.PurePath(spec).stem + suffix for spec in good for suffix in (".cu", ".h")}
             if second.returncode != 0 or files != wanted:
-                problems.append(f"exit status {second.returncode}, {len(files)} files of {len(wanted)}: {second.stderr}")
-            explained = explain(generator, good, folder)
+                return [*problems, f"exit status {second.returncode}, {len(files)} files of {len(wanted)}: {second.stderr}"]
+            told_of = json.loads(second.stdout)
+            explained = {one["stencil"]: one for one in (told_of if isinstance(told_of, list) else [told_of])}
             for spec in good:
                 tree = spec_trees.parse((folder / spec).read_text(encoding="utf-8"))
                 problems += [f"{difference}\n{told[spec]}" for difference in
@@ -182,7 +172,7 @@ def main() -> int:
 
     problems = []
     counts: collections.Counter = collections.Counter()
-    batch: list[tuple[str, Tree]] = []
+    batch: list[tuple[str, str]] = []
     forms: dict[tuple, tuple[pathlib.Path, Tree]] = {}
     for spec in options.spec:
         tree = spec_trees.parse(spec.read_text(encoding="utf-8"))
@@ -191,8 +181,13 @@ def main() -> int:
         for pair in tree.pairs:
             if pair[0].text == "stencil":
                 pair[1].text = "@"  # every mutant gets a name
+        seen: set[str] = set()
         for words, mutant in mutants(tree):
-            batch.append((f"{spec.name}: {words}", mutant))
+            text = spec_trees.write(mutant)
+            if text in seen:
+                continue
+            seen.add(text)
+            batch.append((f"{spec.name}: {words}", text))
             if len(batch) == BATCH:
                 problems += check_batch(generator, batch, counts)
                 batch = []

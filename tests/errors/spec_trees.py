@@ -5,6 +5,7 @@ import re
 
 import yaml
 
+PLAIN = re.compile(r"[A-Za-z0-9_.~][A-Za-z0-9_.+*/^()-]*")
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C one is ten times as fast
 
 
@@ -50,7 +51,7 @@ def _flow(tree: Tree) -> str:
         return "{" + ", ".join(f"{_flow(key)}: {_flow(value)}" for key, value in tree.pairs) + "}"
     if isinstance(tree, list):
         return "[" + ", ".join(_flow(item) for item in tree) + "]"
-    if tree.plain and re.fullmatch(r"[A-Za-z0-9_.~][A-Za-z0-9_.+*/^()-]*", tree.text):
+    if tree.plain and PLAIN.fullmatch(tree.text):
         return tree.text
     return "'" + tree.text.replace("'", "''") + "'"
 

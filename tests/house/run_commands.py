@@ -127,10 +127,11 @@ class Place:
 
 
 def quick_start(place: Place) -> None:
-    """On a fresh machine: packages are installed, as far as simulation goes; then the real quick start."""
+    """On a fresh machine: packages are installed, as far as simulation goes; then the real quick start, on the generator that
+    check_docs.py build has built with the same options."""
     place.link("build/quickstart/release", place.tree / "build/release")
     first, second = place.block("README.md", "quick start").splitlines()
-    place.run(first, ROOT)
+    place.run(first, (*ROOT, "cmake"))
     place.expect_installation("libyaml-cpp-dev")
     place.expect(r"^Done in \d+ s\. Look at out/terrain\.png$")
     if not (place.tree / "out/terrain.png").read_bytes().startswith(b"\x89PNG"):

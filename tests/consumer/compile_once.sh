@@ -39,12 +39,14 @@ last=() seen=' '
 for ((i = ${#flags[@]} - 1; i >= 0; --i)); do
   name=${flags[i]#-f}
   name=${name#no-}
-  if [[ ${flags[i]} == -f* && ${flags[i]} != *=* ]]; then
+  if [[ ${flags[i]} == -O* ]]; then name=-O; fi
+  if [[ ${flags[i]} == -O* || (${flags[i]} == -f* && ${flags[i]} != *=*) ]]; then
     [[ $seen != *" $name "* ]] || continue
     seen+="$name "
   fi
   last+=("${flags[i]}")
 done
+mapfile -t last < <(printf '%s\n' "${last[@]}" | sort -u)  # of no two that are left the order counts
 mapfile -t effective < <(printf '%s\n' "${last[@]}" | grep -v '^-[Ww]')
 key() {  # key FLAG...
   { stat -Lc %n%s%Y -- "$(command -v -- "$compiler")"; printf '%s\n' "$@"; cat -- "$scratch/text"; } | sha256sum | cut -d' ' -f1

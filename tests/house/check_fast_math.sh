@@ -30,18 +30,19 @@ add_library(fast STATIC "${CMAKE_BINARY_DIR}/none.cpp")
 spider_add_stencil(fast SPECS rational.yaml transcendental.yaml)
 EOF
 
-# ptx NAME [option of cmake...]: configures, and compiles both kernels by the project's own commands.
+# ptx NAME [option of cmake...]: configures, and compiles both kernels by the project's own commands. In one build tree, so that
+# compilers are tried once.
 ptx() {
-  cmake -S "$build" -B "$build/$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
+  cmake -S "$build" -B "$build/tree" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON \
     -DCMAKE_CUDA_COMPILER="$nvcc" -DCMAKE_CUDA_ARCHITECTURES=90-virtual -DSPIDER_SOURCE="$source" \
     -DSpiderGen_EXECUTABLE="$spider_gen" "${@:2}" > "$build/$1.log" 2>&1 || { cat "$build/$1.log"; exit 1; }
   local spec command file
   for spec in rational transcendental; do
-    command=$(sed -n "s/^ *\"command\": \"\(.*\/$spec\.cu\.o\)\".*/\1/p" "$build/$1/compile_commands.json")
+    command=$(sed -n "s/^ *\"command\": \"\(.*\/$spec\.cu\.o\)\".*/\1/p" "$build/tree/compile_commands.json")
     file=${command##* -c }
     "$spider_gen" "$build/$spec.yaml" -o "$(dirname "${file%% *}")" --arch sm_90
-    (cd "$build/$1" && eval "$(sed -E 's/ -o [^ ]+/ -o kernel.ptx/; s/ -c / -ptx /' <<< "$command")")
-    grep -v '^//' "$build/$1/kernel.ptx" > "$build/$1.$spec.ptx"
+    (cd "$build/tree" && eval "$(sed -E 's/ -o [^ ]+/ -o kernel.ptx/; s/ -c / -ptx /' <<< "$command")")
+    grep -v '^//' "$build/tree/kernel.ptx" > "$build/$1.$spec.ptx"
   done
 }
 
@@ -49,7 +50,7 @@ warns() { tr -s ' \n' '  ' < "$build/$1.log" | grep -qF 'less accurate than the 
 
 ptx plain
 ptx directory -DFAST_DIRECTORY=ON
-ptx flags -DCMAKE_CUDA_FLAGS=-use_fast_math
+ptx flags -DFAST_DIRECTORY=OFF -DCMAKE_CUDA_FLAGS=-use_fast_math
 status=0
 same() { cmp -s "$build/plain.$2.ptx" "$build/$1.$2.ptx" || { echo "$1: other PTX of $2"; status=1; }; }
 same directory rational

@@ -8,7 +8,11 @@ mkdir -p "$build"
 
 options=(-std=c++20 -O2 -Wall -Wextra -Wpedantic -Werror -ffp-contract=off -DSPIDER_HOST)
 for folder in "$runtime"/{include,device,src,.,host} "$source"/{generated,tests/host}; do options+=("-I$folder"); done
-sources=("$runtime"/src/{api,batch,field_memory,fields,passes,points,ready_sweep,reductions,system,system_fields,tiling}.cpp "$runtime"/host/*.cpp "$source"/tests/host/{host_bench,plain_loops}.cpp)
+# The runtime in one piece, as it is built.
+for file in "$runtime"/src/*.cpp "$runtime"/host/*.cpp; do
+  [[ $file == */backend_cuda.cpp ]] || printf '#include "%s"\n' "$file"
+done >"$build/runtime.cpp"
+sources=("$build/runtime.cpp" "$source"/tests/host/{host_bench,plain_loops}.cpp)
 
 tried=()
 compilers=(g++ clang++)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Every committed kernel compiles for sm_90 with warnings as errors, and some with each set of headers for the oldest
-# architecture that they take: nvcc and the folder of the runtime, nothing else. The question is what nvcc and ptxas refuse or warn of, so they optimise little, in half
-# of the time. Kernels that include the same headers share a translation unit, as most of nvcc's time goes into headers; where
+# Every committed kernel compiles for sm_90 with warnings as errors, and one of each storage with each set of headers for the
+# oldest architecture that they take: nvcc and the folder of the runtime, nothing else. The question is what nvcc and ptxas refuse
+# or warn of, so they optimise little, in half of the time. Kernels that include the same headers share a translation unit, as most of nvcc's time goes into headers; where
 # one fails, its kernels are compiled one by one. nvcc's front end takes longer for systems of equations the less it optimises:
 # they have units of their own, and begin first.
 # usage: check_compiles.sh ROOT NVCC
@@ -33,8 +33,16 @@ done
 ((compiled)) || { echo "no kernels in $root/generated" >&2; exit 1; }
 
 for list in "$out"/*.list; do
-  mapfile -t kernels <"$list"
-  cat -- "${kernels[@]}" >"${list%.list}.cu"
+  declare -A seen=()
+  while read -r kernel; do
+    storage=$(grep -m 1 '^// Storage ' "$kernel") || storage=several
+    [[ -n ${seen[$storage]+set} ]] && guard='#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900' || guard='#if 1'
+    seen[$storage]=yes
+    printf '%s\n' "$guard"
+    cat -- "$kernel"
+    printf '#endif\n'
+  done <"$list" >"${list%.list}.cu"
+  unset seen
 done
 # What takes nvcc longest begins first: systems and planes in levels, then the most code.
 # shellcheck disable=SC2016  # the shell that xargs starts expands it

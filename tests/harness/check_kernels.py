@@ -260,6 +260,16 @@ def representative(plans, most):
     return chosen
 
 
+def third_of(day, folder, names):
+    """All that are no random kernels, those that together have each property of any kernel, and every third one of the rest, by
+    the day."""
+    always = set(representative([reference.load_plan(folder / f"{name}.json") for name in names], len(names)))
+    rest = [name for name in names if name.startswith("random_") and name not in always]
+    left_out = set(rest) - set(rest[day % 3 :: 3])
+    print(f"day {day}: without {len(left_out)} of the random kernels, which other days check")
+    return [name for name in names if name not in left_out]
+
+
 def print_summary(reports, arguments, seconds):
     """The closing lines; returns whether all is well."""
     failed = sorted((report for report in reports if report.failures), key=lambda report: report.name)
@@ -307,6 +317,8 @@ def parse_arguments():
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED)
     parser.add_argument("--kernels", nargs="+", metavar="NAME", help="default: all that have a plan")
     parser.add_argument("--representative", type=int, metavar="N", help="only N kernels that have all properties")
+    parser.add_argument("--third-of", type=int, metavar="DAY", help="of random kernels without a property of their own every third "
+                        "one, others each day; 0: today, by days since 1970")
     parser.add_argument("--share", metavar="I/N", help="of these kernels every N-th from the I-th, counted from 1")
     parser.add_argument("--cases", choices=("quick", "full", "sanitizer"), default="quick")
     parser.add_argument("--large", type=int, default=0, metavar="N", help="one in N kernels on a field that fills a device")
@@ -336,6 +348,8 @@ def main():
         failures = self_test.run(Library(arguments.library), arguments.plans, names_chosen, arguments.seed)
         print("\n".join(failures))
         return 1 if failures else 0
+    if arguments.third_of is not None:
+        names_chosen = third_of(arguments.third_of or int(time.time()) // 86400, arguments.plans, names_chosen)
     if arguments.share:
         number, shares = map(int, arguments.share.split("/"))
         names_chosen = names_chosen[number - 1 :: shares]

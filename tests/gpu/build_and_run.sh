@@ -18,6 +18,7 @@ END
 }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/steps.sh"
 harness=$here/../harness
 command="$(basename -- "${BASH_SOURCE[0]}") $*"
 cases=""
@@ -49,23 +50,11 @@ while (($#)); do
 done
 [[ -n $cases ]] || { usage >&2; exit 2; }
 
-skip() {
-  echo "skipped: $1"
-  exit 77
-}
-wants() { [[ ,$steps, == *,$1,* ]]; }
-
 # A build alone needs no GPU, if it is told for which.
 if wants check || wants self-test || wants sanitize || [[ -z $arch ]]; then
-  command -v nvidia-smi >/dev/null || skip "no nvidia-smi, so no NVIDIA GPU"
-  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>&1 | head -n 1) || skip "nvidia-smi: $capability"
-  [[ $capability =~ ^[0-9]+\.[0-9]+$ ]] || skip "nvidia-smi finds no GPU: $capability"
-  ((${capability/./} >= 80)) || skip "compute capability $capability: sparse tensor cores begin at 8.0"
-  arch=${arch:-sm_${capability/./}}
+  find_gpu 80
 fi
-nvcc=$(command -v nvcc || true)
-[[ -n $nvcc ]] || nvcc=/usr/local/cuda/bin/nvcc
-[[ -x $nvcc ]] || skip "no nvcc on PATH or in /usr/local/cuda/bin"
+find_nvcc
 python=""
 for candidate in ${PYTHON:-} python3 /usr/bin/python3; do
   if "$candidate" -c 'import numpy, scipy' 2>/dev/null; then

@@ -19,6 +19,7 @@ END_OF_USAGE
 }
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+. "$here/steps.sh"
 root=$(cd -- "$here/../.." && pwd)
 callers=$root/tests/consumer
 runtime=$root/runtime
@@ -47,25 +48,15 @@ done
 steps=${steps:-${spider_gen:+generate,}build,run}
 kernels=${kernels:-$build/kernels}
 
-skip() {
-  echo "skipped: $1"
-  exit 77
-}
-wants() { [[ ,$steps, == *,$1,* ]]; }
 asked() { [[ " $only " == *" $1 "* ]]; }
 for caller in $only; do
   [[ " misuse c cpp graph acoustic fortran python " == *" $caller "* ]] || { usage >&2; exit 2; }
 done
 
 if wants run || { wants build && [[ -z $arch ]]; }; then
-  command -v nvidia-smi >/dev/null || skip "no nvidia-smi, so no NVIDIA GPU"
-  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>&1 | head -n 1) || skip "nvidia-smi: $capability"
-  [[ $capability =~ ^[0-9]+\.[0-9]+$ ]] || skip "nvidia-smi finds no GPU: $capability"
-  ((${capability/./} >= 80)) || skip "compute capability $capability: sparse tensor cores begin at 8.0"
-  arch=${arch:-sm_${capability/./}}
+  find_gpu 80
 fi
-nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
-if wants build; then [[ -x $nvcc ]] || skip "no nvcc on PATH or in /usr/local/cuda/bin"; fi
+if wants build; then find_nvcc; fi
 fortran=$(command -v gfortran || true)
 
 if wants generate; then
@@ -123,8 +114,8 @@ build_callers() {
       *) link -lm -o "$build/$caller" ;;
     esac
   done
-  printf '%s\n' "${commands[@]}" | xargs -P "$jobs" -d '\n' -n 1 bash -c
-  ((${#links[@]} == 0)) || printf '%s\n' "${links[@]}" | xargs -P "$jobs" -d '\n' -n 1 bash -c
+  side_by_side "${commands[@]}"
+  side_by_side "${links[@]}"
 }
 if wants build; then build_callers; fi
 wants run || exit 0

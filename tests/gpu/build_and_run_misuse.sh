@@ -2,21 +2,13 @@
 # Builds misuse.cu with the generated heat2d, heat3d_f32 and the runtime by nvcc alone, and runs it. Exit 77: cannot run here.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/steps.sh"
 root=${1:-$here/../..}
 build=${2:-${TMPDIR:-/tmp}/spider-gpu-misuse}
 
-skip() {
-  echo "skipped: $1"
-  exit 77
-}
-command -v nvidia-smi >/dev/null || skip "no nvidia-smi, so no NVIDIA GPU"
-capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>&1 | head -n 1) || skip "nvidia-smi: $capability"
-[[ $capability =~ ^[0-9]+\.[0-9]+$ ]] || skip "nvidia-smi finds no GPU: $capability"
-((${capability/./} >= 80)) || skip "compute capability $capability: sparse tensor cores begin at 8.0"
-nvcc=$(command -v nvcc || true)
-[[ -n $nvcc ]] || nvcc=/usr/local/cuda/bin/nvcc
-[[ -x $nvcc ]] || skip "no nvcc on PATH or in /usr/local/cuda/bin"
-
+arch=
+find_gpu 80
+find_nvcc
 arch=${capability/./}
 # Device code of another generation, without PTX that could be translated.
 other=$((arch < 90 ? 90 : 80))

@@ -23,6 +23,7 @@ END_OF_USAGE
 }
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+. "$here/steps.sh"
 root=$(cd -- "$here/../.." && pwd)
 runtime=$root/runtime
 spider_gen=
@@ -58,23 +59,14 @@ done
 steps=${steps:-${spider_gen:+generate,}build,run}
 kernels=${kernels:-$build/kernels}
 
-skip() {
-  echo "skipped: $1"
-  exit 77
-}
-wants() { [[ ,$steps, == *,$1,* ]]; }
 
 if wants run || { wants build && [[ -z $arch ]]; }; then
-  command -v nvidia-smi >/dev/null || skip "no nvidia-smi, so no NVIDIA GPU"
-  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>&1 | head -n 1) || skip "nvidia-smi: $capability"
-  [[ $capability =~ ^[0-9]+\.[0-9]+$ ]] || skip "nvidia-smi finds no GPU: $capability"
-  arch=${arch:-sm_${capability/./}}
+  find_gpu
 fi
-nvcc=$(command -v nvcc || echo "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc")
 mpicxx=$(command -v "${MPICXX:-mpicxx}" || true)
 mpiexec=$(command -v "${MPIEXEC:-mpiexec}" || true)
 if wants build; then
-  [[ -x $nvcc ]] || skip "no nvcc on PATH or in /usr/local/cuda/bin"
+  find_nvcc
   [[ -n $mpicxx ]] || skip "no ${MPICXX:-mpicxx}: an MPI with its headers is needed"
 fi
 if wants run; then
@@ -146,7 +138,7 @@ build_programs() {
     compile "application_$(basename -- "$source" .cpp)_program" "$source" -std=c++20 "-I$kernels/application"
     of_application+=("$object")
   done
-  printf '%s\n' "${commands[@]}" | xargs -P "$jobs" -d '\n' -n 1 bash -c
+  side_by_side "${commands[@]}"
   # The programs find kernels by their names (dlsym).
   "$nvcc" "-arch=$arch" -Xlinker --export-dynamic "${of_systems[@]}" "${shared[@]}" "${links[@]}" -ldl -o "$build/systems"
   "$nvcc" "-arch=$arch" -Xlinker --export-dynamic "${of_sweeps[@]}" "${shared[@]}" "${links[@]}" -ldl -o "$build/sweeps"

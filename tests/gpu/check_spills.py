@@ -2,13 +2,14 @@
 """Draws kernels of every scheme, face and storage, compiles them for sm_90, and compares their stack frames and spilled bytes
 with known_spills.csv: a new one fails, and so does one that became smaller or went, until the list says so.
 
-  check_spills.py --spider-gen FILE [--nvcc FILE] [--count N] [--systems-python FILE] [--seed N] [--update]
+  check_spills.py --spider-gen FILE [--nvcc FILE] [--count N] [--systems-python FILE] [--seed N] [--half-of DAY] [--update]
   check_spills.py --self-test
 
 --count  how many are compiled (default 24): one of each scheme, of which the headers of kernels tell, then of each scheme with
          each storage, then the rest; 0: all 182
 --systems-python  a Python with NumPy and PyYAML: 8 systems of equations are drawn with it, and compiled beside the others
 --seed   of what is drawn (default 20261701). known_spills.csv is of the default: of other seeds every spill fails
+--half-of compiles every second of them, the others on the next day; 0: today, by days since 1970
 --update writes what is found of the kernels that were compiled into known_spills.csv: read the difference before it is
          committed
 
@@ -25,6 +26,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -187,6 +189,10 @@ def check(arguments: argparse.Namespace) -> int:
         if arguments.systems_python:
             systems = draw_systems(arguments.spider_gen, arguments.systems_python, arguments.seed, pathlib.Path(folder) / "systems")
             drawn, chosen = drawn + systems, chosen + systems
+        if arguments.half_of is not None:
+            day = arguments.half_of or int(time.time()) // 86400
+            chosen = chosen[day % 2 :: 2]
+            print(f"day {day}: every second kernel")
         what = {kernel.stem: describe(kernel) for kernel in chosen}
         longest_first = sorted(chosen, key=lambda kernel: -kernel.stat().st_size)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -244,6 +250,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=24)
     parser.add_argument("--systems-python", metavar="FILE")
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--half-of", type=int, metavar="DAY")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()

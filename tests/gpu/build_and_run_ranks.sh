@@ -59,7 +59,6 @@ done
 steps=${steps:-${spider_gen:+generate,}build,run}
 kernels=${kernels:-$build/kernels}
 
-
 if wants run || { wants build && [[ -z $arch ]]; }; then
   find_gpu
 fi

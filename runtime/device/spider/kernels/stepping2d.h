@@ -553,77 +553,96 @@ struct Stepping2d {
     Sides s;
     find_sides<edge, k, form != RowForm::cross && form != RowForm::rings>(w, u, s, nothing);
     if constexpr (form == RowForm::taps) {
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        out[c] = add_tap_row(u, s, ry, c, sums[0][c]);
-        SPIDER_UNROLL
-        for (int i = 0; i < 2 * ry; ++i) {
-          sums[i][c] = i + 1 < 2 * ry ? add_tap_row(u, s, ry - 1 - i, c, sums[i + 1 < 2 * ry ? i + 1 : i][c])
-                                      : begin_sum(u, s, -ry, c);
-        }
-      }
+      add_by_taps(u, s, sums, out);
     } else if constexpr (form == RowForm::even) {
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        const Number pair = cell(u, s, c - 1) + cell(u, s, c + 1);
-        const Number outer = add_product(Stencil::weight(1, 1), pair, product(Stencil::weight(1, 0), u[c]));
-        out[c] = sums[0][c] + outer;
-        sums[0][c] =
-            add_product(Stencil::weight(0, 1), pair, add_product(Stencil::weight(0, 0), u[c], sums[1][c]));
-        sums[1][c] = outer;
-      }
+      add_by_pairs(u, s, sums, out);
     } else if constexpr (form == RowForm::rings) {
-      // near[c] = u[c - 1] + last[c], far[c] = u[c - 2] + last but one[c]; a point has those here and one or
-      // two beyond.
-      const Number weight = Stencil::weight(0, 1);
-      const Number center = Stencil::weight(0, 0);
-      Number near[columns + 1];
-      Number far[columns + 2];
-      near[columns] = u[columns - 1] + beyond<edge, k>(w, sums[3], 0);
-      far[columns] = u[columns - 2] + beyond<edge, k>(w, sums[2], 0);
-      far[columns + 1] = u[columns - 1] + beyond<edge, k>(w, sums[2], 1);
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        near[c] = cell(u, s, c - 1) + sums[3][c];
-        far[c] = cell(u, s, c - 2) + sums[2][c];
-      }
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        out[c] = sums[0][c] + far[c + 2];
-        sums[0][c] = device::multiply_add(weight, near[c + 1], sums[1][c]);
-        sums[1][c] = device::multiply_add(center, u[c], device::multiply_add(weight, near[c], far[c]));
-        sums[2][c] = sums[3][c];
-        sums[3][c] = u[c];
-      }
+      add_by_rings<edge, k>(w, u, s, sums, out);
     } else {
-      // diagonal[c] = w (u[c - 1] here + u[c] in the row before). sums[1] = w u, sums[0] = centre and one
-      // diagonal.
-      const Number weight = Stencil::weight(0, 1);
-      const Number center = Stencil::weight(0, 0);
-      const int lane = device::lane_index();
-      // The pair beyond the last column is the right lane's first, from this lane's last cell and the row
-      // before.
-      Number above = take(sums[1][0], lane + 1);
-      if constexpr (edge && right_acts) {
-        constexpr FaceRule rule = x_rules.high;
-        const Number mapped = rule == FaceRule::constant ? weight * constant_of<k>(x_rules.high_value)
-                              : rule == FaceRule::mirror
-                                  ? (w.cols > 1 ? sums[1][columns - 2] : sums[1][columns - 1])
-                                  : sums[1][columns - 1];
-        if (w.right_face && lane == 31) above = mapped;
-      }
-      const Number first = add_product(weight, s.left[0], sums[1][0]);
-      const Number behind = add_product(weight, u[columns - 1], above);
-      Number diagonal = first;
+      add_by_diagonals<edge, k>(w, u, s, sums, out);
+    }
+  }
+
+  SPIDER_DEVICE static void add_by_taps(const Row& u, const Sides& s, Sums& sums, Row& out) {
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      out[c] = add_tap_row(u, s, ry, c, sums[0][c]);
       SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        const Number next =
-            c + 1 < columns ? add_product(weight, u[c], sums[1][c + 1 < columns ? c + 1 : c]) : behind;
-        out[c] = sums[0][c] + next;
-        sums[0][c] = device::multiply_add(center, u[c], diagonal);
-        sums[1][c] = product(weight, u[c]);
-        diagonal = next;
+      for (int i = 0; i < 2 * ry; ++i) {
+        sums[i][c] = i + 1 < 2 * ry ? add_tap_row(u, s, ry - 1 - i, c, sums[i + 1 < 2 * ry ? i + 1 : i][c])
+                                    : begin_sum(u, s, -ry, c);
       }
+    }
+  }
+
+  SPIDER_DEVICE static void add_by_pairs(const Row& u, const Sides& s, Sums& sums, Row& out) {
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      const Number pair = cell(u, s, c - 1) + cell(u, s, c + 1);
+      const Number outer = add_product(Stencil::weight(1, 1), pair, product(Stencil::weight(1, 0), u[c]));
+      out[c] = sums[0][c] + outer;
+      sums[0][c] =
+          add_product(Stencil::weight(0, 1), pair, add_product(Stencil::weight(0, 0), u[c], sums[1][c]));
+      sums[1][c] = outer;
+    }
+  }
+
+  template <bool edge, int k>
+  SPIDER_DEVICE static void add_by_rings(const Walk& w, const Row& u, const Sides& s, Sums& sums, Row& out) {
+    // near[c] = u[c - 1] + last[c], far[c] = u[c - 2] + last but one[c]; a point has those here and one or
+    // two beyond.
+    const Number weight = Stencil::weight(0, 1);
+    const Number center = Stencil::weight(0, 0);
+    Number near[columns + 1];
+    Number far[columns + 2];
+    near[columns] = u[columns - 1] + beyond<edge, k>(w, sums[3], 0);
+    far[columns] = u[columns - 2] + beyond<edge, k>(w, sums[2], 0);
+    far[columns + 1] = u[columns - 1] + beyond<edge, k>(w, sums[2], 1);
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      near[c] = cell(u, s, c - 1) + sums[3][c];
+      far[c] = cell(u, s, c - 2) + sums[2][c];
+    }
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      out[c] = sums[0][c] + far[c + 2];
+      sums[0][c] = device::multiply_add(weight, near[c + 1], sums[1][c]);
+      sums[1][c] = device::multiply_add(center, u[c], device::multiply_add(weight, near[c], far[c]));
+      sums[2][c] = sums[3][c];
+      sums[3][c] = u[c];
+    }
+  }
+
+  template <bool edge, int k>
+  SPIDER_DEVICE static void add_by_diagonals(const Walk& w, const Row& u, const Sides& s, Sums& sums,
+                                             Row& out) {
+    // diagonal[c] = w (u[c - 1] here + u[c] in the row before). sums[1] = w u, sums[0] = centre and one
+    // diagonal.
+    const Number weight = Stencil::weight(0, 1);
+    const Number center = Stencil::weight(0, 0);
+    const int lane = device::lane_index();
+    // The pair beyond the last column is the right lane's first, from this lane's last cell and the row
+    // before.
+    Number above = take(sums[1][0], lane + 1);
+    if constexpr (edge && right_acts) {
+      constexpr FaceRule rule = x_rules.high;
+      const Number mapped = rule == FaceRule::constant ? weight * constant_of<k>(x_rules.high_value)
+                            : rule == FaceRule::mirror
+                                ? (w.cols > 1 ? sums[1][columns - 2] : sums[1][columns - 1])
+                                : sums[1][columns - 1];
+      if (w.right_face && lane == 31) above = mapped;
+    }
+    const Number first = add_product(weight, s.left[0], sums[1][0]);
+    const Number behind = add_product(weight, u[columns - 1], above);
+    Number diagonal = first;
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      const Number next =
+          c + 1 < columns ? add_product(weight, u[c], sums[1][c + 1 < columns ? c + 1 : c]) : behind;
+      out[c] = sums[0][c] + next;
+      sums[0][c] = device::multiply_add(center, u[c], diagonal);
+      sums[1][c] = product(weight, u[c]);
+      diagonal = next;
     }
   }
 

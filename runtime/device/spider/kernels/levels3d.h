@@ -1,22 +1,21 @@
 /// Many time steps of a 3D stencil of at most seven points, on CUDA cores: every warp takes all steps.
 ///
 /// A block has a tile of 128 columns by some rows and walks along z; its warps have some rows each, one below
-/// the other, and four columns a lane. A warp holds in registers what each step needs of its last planes: a
-/// cell of the plane, and the sum of the plane so far. Along z taps lead to the cell itself alone, so that a
-/// plane of the input completes one plane of every step without any neighbour: first all of them, then a
-/// barrier, then each is added to the sum of its own plane. Between warps only their first and last rows go
-/// through shared memory.
+/// the other, and four columns a lane. Level k is the field after k steps. Per level a thread keeps two
+/// registers a point: the newest plane (`cells`) and its partial sum (`sums`). Taps along z stay in the
+/// thread, so one input plane advances all levels without communication (advance_levels); after one barrier
+/// each level adds the x and y neighbours of its newest plane (add_xy_neighbours). Shuffles bring columns;
+/// only the first and last row of each warp go through shared memory.
 ///
-/// Faces. Cells beyond `halo` and `periodic` ones are stepped like others. Where all neighbours have one
-/// weight (`cross`), so are those beyond faces that turn the field round: their input is the field's, turned
-/// round. Beyond the others they are set in registers before they are added: a column and a row of the tile
-/// at every step, and along z the plane that is given and the one before it. Lanes beyond constant faces
-/// along x hold the constant instead (`constant_lanes`): it is a field that the stencil keeps, once what lies
-/// inside is left out and a cell's own weight makes up for that.
+/// Faces. Ghost cells of `halo` and `periodic` faces are stepped like interior cells. So are those of
+/// mirrored faces if all neighbours have one weight (`cross`), from mirrored input (MirrorAxis). Others are
+/// set in registers before they are added: a column and a row of the tile at every step, and along z the
+/// newest plane and the one before it. Lanes that lie wholly in the ghost region of a constant face along x
+/// keep the constant (`constant_lanes`): they ignore the interior neighbour, and their centre weight makes
+/// the weights sum to 1.
 ///
-/// What an update reads of further fields at points waits in shared memory, as many planes of each as steps
-/// complete planes, one behind the other, and those that come: a lane copies the cells of its own points.
-/// Beyond faces that turn the field round these are turned round as well.
+/// Further fields of an update are staged in shared memory: one plane for each level in flight, and those
+/// prefetched. A lane copies the cells of its own points. At mirrored faces they are mirrored as well.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/values/cells.h;
@@ -114,7 +113,8 @@ struct Levels3dLayout : LevelShape<Stencil> {
   using Shape = LevelShape<Stencil>;
   static constexpr int warps = Shape::warps_down;
   static constexpr int margin_rows = 0;
-  /// The plane before the newest is read once more, and its rows by neighbours until the next barrier.
+  /// Two slots more than are prefetched: level 0 rereads the plane before the newest, and neighbouring warps
+  /// read its rows until the next barrier.
   static constexpr int input_slots = Shape::ahead + 2;
   static constexpr int edges = input_slots * Shape::height * Shape::input_row_bytes;
   static constexpr int edge_bytes =
@@ -165,34 +165,34 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int turned_points = point_planes + 16;
   static constexpr int points = point_fields == 0 ? end_of_walk : turned_points + 8 * 32 * warps;
   static constexpr int shared_bytes = points + point_slots * bytes_of_points<Stencil, Tile::height, width>();
-  /// Are cells beyond faces loaded before the chain and stored behind it? Two-byte ones took longer so.
+  /// Are mirrored ghost columns loaded before the level pipeline and stored behind it? Two-byte ones took
+  /// longer so.
   static constexpr bool splits_ghost_copy = Cells::element_bytes == 4;
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
-  /// Do lanes beyond a face along x have its constant, and keep it?
+  /// Do ghost lanes of a face along x keep its constant?
   static constexpr bool low_ghost_lanes_constant =
       Stencil::constant_lanes && Tile::x_rules.low == FaceRule::constant;
   static constexpr bool holds_high = Stencil::constant_lanes && Tile::x_rules.high == FaceRule::constant;
-  /// Others than 0, which stays what it is with any weights?
+  /// Is a constant not 0? (Any weights keep 0.)
   static constexpr bool holds_numbers = steps > 1 &&
                                         ((low_ghost_lanes_constant && Tile::x_rules.low_value != 0) ||
                                          (holds_high && Tile::x_rules.high_value != 0));
-  /// Beyond which faces along x are cells set at every step? Where the high one does not lie between two
-  /// lanes, a constant is, too.
+  /// At which faces along x are ghost columns set at every step? Also a constant at the high face, if that
+  /// face splits a lane's four columns.
   static constexpr bool sets_low = Shape::x_axis.is_closed_low() && !low_ghost_lanes_constant;
   static constexpr bool sets_high = Shape::x_axis.is_closed_high();
-  /// Does a face along x turn, and show a small field the constant beyond the other one?
+  /// Does a face along x mirror the constant of the opposite one, in small fields?
   static constexpr bool mirrors_constant = Shape::x_axis.turns() && Shape::columns_end;
   static constexpr bool sets_columns = sets_low || sets_high || mirrors_constant;
-  /// Where rows beyond faces are constants, they are set once they are completed: what is added behind the
-  /// barrier then needs no choice. Others are set there, from rows of the same plane.
+  /// Ghost rows that are constants are set once they are complete, so that the code behind the barrier has no
+  /// branch. Others are set there, from rows of the same plane.
   static constexpr bool has_constant_rows =
       Shape::rows_end && (!Shape::y_axis.is_closed_low() || Tile::y_rules.low == FaceRule::constant) &&
       (!Shape::y_axis.is_closed_high() || Tile::y_rules.high == FaceRule::constant);
   static constexpr bool sets_rows = Shape::rows_end && !has_constant_rows;
-  /// Tiles that have such cells run code of their own: in that of others even branches around it, and moves
-  /// of registers that it asks for, took up to 5 % of the time.
+  /// Boundary tiles run their own instantiation; branches around this code cost interior tiles up to 5 %.
   static constexpr bool sets_cells = sets_columns || Shape::rows_end;
-  /// Do columns keep what they are in all tiles but those whose lanes a high face divides, and small fields?
+  /// Are ghost columns written only where the high face splits a lane, or in fields narrower than a tile?
   static constexpr bool boundary_path_is_rare = sets_columns && !sets_low && (holds_high || !sets_high);
   /// Do tiles that set rows alone run a third code? Beside what sets columns the rows took 3 % more.
   static constexpr bool takes_rows = has_constant_rows && (boundary_path_is_rare || !sets_columns);
@@ -201,13 +201,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
   using Planes = float[steps][rows][columns];
 
-  /// What no tap leads to is not multiplied with 0: it may be no number.
+  /// Skips zero weights: the value may be NaN.
   SPIDER_DEVICE static float add_product(float weight, float value, float sum) {
     return weight != 0.0F ? device::multiply_add(weight, value, sum) : sum;
   }
 
-  // Registers are few: what is seldom needed of a walk waits in shared memory, and extents are those of the
-  // arguments.
+  // Registers are few: loop invariants that are rarely needed lie in shared memory, and extents are read from
+  // the arguments.
 
   SPIDER_DEVICE static std::int32_t extent_of(const SweepArguments& f, int axis) {
     return static_cast<std::int32_t>(f.extent[axis]);
@@ -239,7 +239,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return Stencil::unit == 1 ? value : value * static_cast<float>(1 / power);
   }
 
-  /// The constant beyond a face, but of a lane that lies beyond a face along x, too, that one's.
+  /// The constant of a face; in a ghost lane of a face along x, that one's.
   SPIDER_DEVICE static float constant_of_lane(std::uint32_t value) {
     constexpr AxisRules rules = Stencil::column_rules();
     if constexpr (low_ghost_lanes_constant || holds_high) {
@@ -251,8 +251,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return device::float_of(value);
   }
 
-  /// A lane's weights of a cell itself, by its columns. Lanes that hold numbers have their own: what they
-  /// leave out of neighbours, which lies inside, is made up for.
+  /// A lane's centre weights, by its columns. Ghost lanes have their own, which make up for the interior
+  /// neighbours that they ignore.
   struct CenterWeights {
     float first, inner, last;
   };
@@ -277,7 +277,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// What a lane knows all the way.
+  /// Loop-invariant state of a lane, but for `output`.
   struct WarpState {
     CenterWeights centers;
     std::int32_t stream;        ///< planes of the input
@@ -294,7 +294,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   // Bits of a lane. The lowest: columns that are stored.
   static constexpr std::uint32_t stored_cells = (1U << columns) - 1, reads_columns = 0x100U;
-  /// All of the lane's columns lie beyond a face that is held; and the last, or the first, right beside it.
+  /// The lane is a ghost lane; and its last, or first, column is next to the face.
   static constexpr std::uint32_t beyond_low = 0x200U, beyond_high = 0x400U;
   static constexpr std::uint32_t beside_low = 0x800U, beside_high = 0x1000U;
   static constexpr std::uint32_t reads_points = 0x2000U;
@@ -376,8 +376,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
            ((back_acts || along.has_constant_behind()) && z >= along.end(end) - 1);
   }
 
-  /// Sets the plane given, and the one before, where it lies beyond a face; adds to the sum what it lacks
-  /// because the plane beyond was not known in time.
+  /// Sets the newest plane, and the one before, where they are ghost planes; adds to the sum what it lacks
+  /// because the ghost plane was not known in time.
   template <int level>
   SPIDER_DEVICE static void fill_ghost_planes(const SweepArguments& f, std::int32_t z, Row& now, Row& before,
                                               Row& sum) {
@@ -402,7 +402,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// The plane beyond the high face where it is the last but one: it is added before it is given.
+  /// `mirror`: ghost plane n equals plane n - 2 and is added one plane early.
   SPIDER_DEVICE static void add_mirror_plane_early(const SweepArguments& f, std::int32_t z, const Row& before,
                                                    Row& sum) {
     if (!back_acts || Tile::z_rules.high == FaceRule::constant || z != extent_of(f, 0) - 1) return;
@@ -432,8 +432,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Of row i: the next plane of step `level` and of all steps behind it. `before` is the last plane of the
-  /// step's input, `out` becomes the result of all steps.
+  /// Row i of the next plane of level `level` + 1 and of all levels behind it. `before` is the plane of level
+  /// `level` before its newest one, and becomes that of the next level: its registers are overwritten on the
+  /// way. `out` becomes the result of all steps.
   template <int level, int i, bool near_face>
   SPIDER_DEVICE static void advance_levels(const Arguments& f, const PlaneCursor& at, Planes& cells,
                                            Planes& sums, Row& before, Row& out) {
@@ -476,7 +477,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     finish(i, out);
   }
 
-  /// First the rows that are handed on.
+  /// First and last row first: other warps wait for them.
   template <int i, bool near_face, class Finish>
   SPIDER_DEVICE static void advance_rows(const Arguments& f, const PlaneCursor& at, Planes& cells,
                                          Planes& sums, const Finish& finish) {
@@ -573,7 +574,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return i < 0 ? above[c] : (i >= rows ? below[c] : u[i < 0 ? 0 : (i >= rows ? 0 : i)][c]);
   }
 
-  /// Sets row i from the row that many rows further down, or up.
+  /// Fills ghost row i from its nearest or second nearest interior row, or by a constant.
   template <int level>
   SPIDER_DEVICE static void set_row(Row (&u)[rows], Row& above, Row& below, int i, const MappedIndex& from,
                                     std::int32_t beyond, int towards) {
@@ -583,7 +584,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     for (int c = 0; c < columns; ++c) {
       const int second = i + 2 * towards;
       const float next = row_at(u, above, below, i + towards, c);
-      // Beyond the rows known here only where nothing depends on it here.
+      // Not in this warp only if no stored output needs it.
       const float other = second < -1 || second > rows ? next : row_at(u, above, below, second, c);
       const float value = from.constant ? constant : (is_next ? next : other);
       (i < 0 ? above : (i >= rows ? below : u[i < 0 ? 0 : (i >= rows ? 0 : i)]))[c] = value;
@@ -603,7 +604,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (level + 1 < steps) set_constant_row<level + 1, i>(constant, at, cells);
   }
 
-  /// Finds the row at once: its warp is what the tile's others wait for.
+  /// A switch, since this warp is on the critical path to the barrier.
   SPIDER_DEVICE static void find_constant_row(float constant, std::uint32_t row, const PlaneCursor& at,
                                               Planes& cells) {
     static_assert(rows <= 8, "cases of all rows");
@@ -677,7 +678,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static void add_neighbours(std::uint32_t bits, const Row (&u)[rows], const Row& above,
                                            const Row& below, Row (&sum)[rows]) {
     const int lane = device::lane_index();
-    // Beyond a face that is held nothing comes from inside.
+    // Constant ghost lanes take nothing from the interior.
     const bool takes_right = !low_ghost_lanes_constant || (bits & beside_low) == 0;
     const bool takes_left = !holds_high || (bits & beside_high) == 0;
     // Of the row above: the sums of a cell's right and lower neighbour.
@@ -766,8 +767,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Tile::request_whole(f, w, piece, b);
   }
 
-  /// What few tiles need of plane b in a slot, once the warp's copies are there: moves rows that came a cell
-  /// behind their places, and fills cells beyond faces.
+  /// Post-load fix-up for few tiles: realigns rows of plane b, which lies in a slot, and fills mirrored ghost
+  /// columns.
   SPIDER_DEVICE_NOINLINE void finish_load(const SweepArguments& f, std::uint32_t flags,
                                           typename Tile::MirrorGhosts turned, std::int32_t b, int slot) {
     device::copy_async_wait<ahead - 1>();
@@ -827,7 +828,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
             along.is_closed_high() && reached.end > f.extent[axis] ? f.extent[axis] : reached.end};
   }
 
-  /// Where on an axis the points of index i have their fields; those that no result needs have any.
+  /// The index in a field for points of index i; clamped where no stored output depends on it.
   template <class Axis>
   SPIDER_DEVICE static std::int32_t find_index_of_points(const Axis& along, const SweepArguments& f, int axis,
                                                          int low, int high, std::int32_t i) {
@@ -985,7 +986,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     device::copy_async_commit();
     const int following = slot + 1 == input_slots ? 0 : slot + 1;
-    // What comes between both halves hides what loads wait for.
+    // The code between load and store hides the latency of shared memory.
     typename Tile::TurnedCells turned{};
     const bool fills = Shape::x_axis.turns() && (way.flags & fills_columns) != 0;
     if constexpr (!splits_ghost_copy) {
@@ -1010,14 +1011,15 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                       u);
     };
     const bool whole = (way.flags & stores_vectors) != 0;
-    // What seldom runs needs but one copy of the chain.
+    // The rare path instantiates the level pipeline once, for code size.
     constexpr bool is_always_near = sets == GhostFill::any && boundary_path_is_rare;
     if (is_always_near || !whole || is_at_face(f, at.z)) {
       advance_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else if constexpr (!is_always_near) {
       advance_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
-    // As a sum nvcc 13.0 loses it in some kernels: rows were stored where no register says.
+    // nvcc 13.0 miscompiles a plain increment (stores to undefined addresses); hence an opaque one. It begins
+    // `steps` planes before the first input plane; only planes of the box are stored.
     way.output = device::opaque_advance(way.output, f.output_stride[0]);
     constexpr bool columns_here = sets == GhostFill::any && sets_columns;
     constexpr bool rows_here = sets != GhostFill::none && has_constant_rows;
@@ -1051,8 +1053,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return held;
   }
 
-  /// Sets the planes of the input to what nobody requests: numbers that count nowhere, but for constants
-  /// beyond faces that are held.
+  /// Fills the input planes with what nobody requests: finite values that no output uses, and constants of
+  /// ghost lanes.
   SPIDER_DEVICE static void fill_planes(const Walk& w) {
     constexpr int threads = warps * 32;
     static_assert(threads * Tile::vector_bytes % input_row_bytes == 0,
@@ -1175,7 +1177,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return way;
   }
 
-  /// Where it is seldom, apart: among the others it made those up to 3 % slower, and is itself slower so.
+  /// Out of line where rare: inlined it slowed the common paths by up to 3 %.
   SPIDER_DEVICE_NOINLINE void run_boundary_noinline(const Arguments& f) {
     Walk w;
     if (Tile::find_walk(f, w)) run<GhostFill::any>(f, w);
@@ -1208,8 +1210,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     Planes sums = {};
     int slot = 0;
     int point_slot = point_slots - 1;
-    // Two planes a turn, always: registers change their roles from plane to plane. What comes behind the last
-    // one counts nowhere.
+    // Two planes a round, so that the buffer of edge rows (`parity`) is a constant in the code. A plane after
+    // the last one has no stored output.
     SPIDER_NO_UNROLL
     for (std::int32_t b = 0; b < way.stream; b += 2) {
       take_plane<0, sets>(f, way, b, slot, point_slot, cells, sums);

@@ -12,10 +12,10 @@
 /// those beyond faces that turn the field round where the stencil `is_even`: their input is the field's,
 /// turned round. Beyond the others it ends. Constants along x and y lie in all planes in shared memory from
 /// the start, and nothing else stays written there. Other columns are filled in every plane that is handed
-/// on, by the rule, and other rows are read from where the rule finds them. Planes of taps of radius 1 are
-/// streamed on beyond such a face: what lies there is handed on, too, or the first plane is added twice. For
-/// other radii, and for `mirror` at the low face, whose planes would come too late, planes near faces are
-/// added with the weights of all cells that the rules take from them.
+/// on, by the rule, and other rows are read from where the rule finds them. For radius 1 each step also
+/// publishes the ghost plane, or adds the first plane twice where it equals its ghost. For other radii, and
+/// for `mirror` at the low face, whose ghost plane would come too late, a plane near a face is added once,
+/// with the summed weights of itself and its mirror images.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/values/cells.h;
@@ -25,7 +25,7 @@
 /// at
 ///   most and at least 0;
 /// - is_even: are its weights even along all axes, reach one cell, and is there no update?
-/// - has_diagonal_taps: does a tap lead to another column and another row?
+/// - has_diagonal_taps: is there a tap with dy != 0 and dx != 0?
 /// - form, weight(dz, dy, dx), of several sums sum_count and weight(sum, dz, dy, dx); last: what results are
 /// multiplied with, so that all weights sum up rightly;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
@@ -225,7 +225,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       const std::int32_t y = w.y0 - ry + j;
       const auto from = find_row(w, y);
       std::int32_t place = from.index - (w.y0 - ry);
-      // Rows that no result needs may be any.
+      // Rows that no stored output depends on may hold anything.
       if (place < 0 || place >= plane_rows) place = j;
       if (from.constant && !Tile::is_kept_row(w, y)) {
         // Of a small field that turns back at one face the constant beyond the other.
@@ -891,7 +891,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr std::uint32_t moves_input = 128U << rows;   ///< rows may come a cell behind their places
   static_assert(rows + 8 <= 32, "a warp's choices are bits of a word");
 
-  /// They are kept in two registers, one of them for the warp: compilers would take one each.
+  /// Packed into two words, one of them warp-uniform; nvcc would spend a register on each flag.
   struct TileFlags {
     std::uint32_t warp, lane;
 
@@ -937,8 +937,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return {of_warp, of_lane};
   }
 
-  // What a walk has all the way waits in shared memory, and is loaded in each round: of registers compilers
-  // take several for each of these words.
+  // Loop invariants lie in shared memory and are reloaded each round, to save registers.
 
   /// How many planes a walk takes, and which is the first, too: where rows end and columns do not, nvcc 13.0
   /// has no registers for them.
@@ -1027,7 +1026,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// What most planes do not need costs more among the instructions of every round than a call.
+  /// Rare path, out of line: inlined it slows every round more than a call does.
   SPIDER_DEVICE_NOINLINE void request_apart(const Arguments& f, std::int32_t start, std::int32_t b) {
     const device::Vector of_walk = device::load_shared(kept_place());
     const TileFlags choices{device::warp_max(of_walk.word[0]), of_walk.word[1]};
@@ -1277,7 +1276,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
                               u);
             }
           };
-          // Rows overlap where they store alike without asking.
+          // Without a branch a row consecutive rows overlap.
           if (stores_apart && wanted.whole) {
             add_any([&](auto kind, int i, Outputs& outputs)
                         SPIDER_INLINED { store(true, kind, i, outputs); });
@@ -1295,7 +1294,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           }
         }
         if constexpr (reads_points) load_points(f, w, spans, step, first, z + 1 - rz, now, points);
-        // Beyond the low face lies what the first plane holds: it comes as that, and as itself.
+        // The ghost plane at z = -1 equals plane 0: plane 0 is added twice.
         if (streams_faces && front_acts && z_rules.low != FaceRule::constant && step > 0 && z == 0) {
           again = !again;
           if (again) {

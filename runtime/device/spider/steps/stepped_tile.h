@@ -138,7 +138,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     const int first_tile = is_whole ? 0 : grid.whole_tiles;
     const int tiles = is_whole ? grid.whole_tiles : grid.across * grid.down - grid.whole_tiles;
     const int block = device::block_index() - (is_whole ? 0 : grid.whole_blocks);
-    // Of the others the last ones first: they have to end before the last wave does.
+    // Short walks start with the last tiles, so that they end before the final wave.
     const std::int32_t planes = is_whole ? grid.planes : grid.rest_planes;
     const int walks = static_cast<int>((f.box.extent[0] + planes - 1) / planes);
     const int tile = is_whole ? block % tiles : first_tile + tiles - 1 - block / walks;
@@ -261,7 +261,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     return count <= most;
   }
 
-  /// What of an axis is read for index i; where there is nothing, or nothing is needed, any index will do.
+  /// The index of an axis that is read for index i; clamped to a valid cell where nothing is needed.
   template <class Axis>
   SPIDER_DEVICE static std::int32_t find_input(const Axis& along, const Range& readable, std::int32_t i,
                                                std::int32_t extent) {
@@ -373,9 +373,9 @@ struct StepTile : StepShape<Stencil, is_even> {
     return static_cast<Shared>(b % input_slots * input_bytes + margin_rows * input_row_bytes);
   }
 
-  // Rows that begin anywhere, and those that faces cut within pieces, come in words, or in cells that are no
-  // shorter. A row that begins within a word comes a cell behind its place, and realign_rows() moves it. Its
-  // last cell is not copied, for a constant may be kept behind it: realign_rows() loads that.
+  // Misaligned rows, and rows that a face cuts within a lane's columns, are copied by 4-byte words, or by
+  // cells that are no shorter. 2-byte rows that start in mid-word arrive one cell late, and realign_rows()
+  // moves them. Their last cell is not copied, since a constant may lie behind it: realign_rows() loads it.
 
   static constexpr int word_bytes = Cells::element_bytes < 4 ? 4 : Cells::element_bytes;
   static constexpr int word_cells = word_bytes / Cells::element_bytes;
@@ -568,11 +568,11 @@ struct StepTile : StepShape<Stencil, is_even> {
     }
   }
 
-  // Where x turns, cells beyond its faces, which no copy brings.
+  // Ghost cells of mirrored faces along x, which no copy brings.
 
-  /// Of the rows that the warp requests of a plane, a cell beyond each face for a lane to fill, and the cell
-  /// of its row that it is taken from: places in a plane, the source's in the lower half; 0 where there is
-  /// none.
+  /// A ghost cell next to each face for a lane to fill, in one of the rows that the warp requests of a plane,
+  /// and the cell of its row that it equals: places in a plane, the source's in the lower half; 0 where there
+  /// is none.
   struct MirrorGhosts {
     std::uint32_t places[2];
 
@@ -605,7 +605,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     return is_here ? place(x) << 16U | place(source) : 0;
   }
 
-  /// Filling them in a plane has two parts: what comes between hides what loads wait for.
+  /// Filling them in a plane has two parts: the code between hides the latency of the loads.
   struct TurnedCells {
     Element cell[2];
   };

@@ -121,7 +121,7 @@ struct MirrorAxis {
   Rules rules;
   bool mirrors_low, mirrors_high;  ///< at every step ghost cells there are the field's, mirrored
 
-  SPIDER_DEVICE constexpr bool turns() const { return mirrors_low || mirrors_high; }
+  SPIDER_DEVICE constexpr bool mirrors() const { return mirrors_low || mirrors_high; }
   SPIDER_DEVICE constexpr bool is_closed_low() const { return !mirrors_low && !is_open(rules.low); }
   SPIDER_DEVICE constexpr bool is_closed_high() const { return !mirrors_high && !is_open(rules.high); }
 

@@ -26,23 +26,6 @@ constexpr std::size_t longest_part = 400;    // of an expression that gets no na
 constexpr std::size_t longest_taps = 240;    // of a sum of cells that gets no operator
 constexpr std::size_t longest_value = 3000;  // of what a field becomes
 
-std::string_view symbol_of(UpdateOperation operation) {
-  switch (operation) {
-    case UpdateOperation::less:
-      return "<";
-    case UpdateOperation::less_equal:
-      return "<=";
-    case UpdateOperation::greater:
-      return ">";
-    case UpdateOperation::greater_equal:
-      return ">=";
-    case UpdateOperation::equal:
-      return "==";
-    default:
-      return "!=";
-  }
-}
-
 bool is_negative_number(const UpdateNode& node) {
   return node.operation == UpdateOperation::number && std::signbit(node.value);
 }

@@ -280,23 +280,6 @@ class Writer {
 
 }  // namespace
 
-std::string_view symbol_of(UpdateOperation comparison) {
-  switch (comparison) {
-    case UpdateOperation::less:
-      return "<";
-    case UpdateOperation::less_equal:
-      return "<=";
-    case UpdateOperation::greater:
-      return ">";
-    case UpdateOperation::greater_equal:
-      return ">=";
-    case UpdateOperation::equal:
-      return "==";
-    default:
-      return "!=";
-  }
-}
-
 ExpressionText write_expressions(const Expressions& expressions,
                                  const std::function<LeafText(const spec::UpdateNode&)>& leaf) {
   return Writer(expressions, leaf).write();

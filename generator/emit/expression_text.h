@@ -32,9 +32,6 @@ struct ExpressionText {
   std::vector<std::string> values;  ///< of the roots
 };
 
-/// The sign of a comparison.
-[[nodiscard]] std::string_view symbol_of(spec::UpdateOperation comparison);
-
 /// Expressions as statements, each rounded once; `leaf` is asked for all but numbers and operations.
 [[nodiscard]] ExpressionText write_expressions(const Expressions& expressions,
                                                const std::function<LeafText(const spec::UpdateNode&)>& leaf);

@@ -22,7 +22,7 @@ struct PlanResult {
 
 /// Decides everything about the kernel of a spec: of all schemes that can hold it with the engine that is
 /// asked for, the one with the smallest estimate. Sparse tensor cores and CUDA cores are both considered,
-/// whichever is asked for. May be asked of a spec that has errors, so that all are told at once.
+/// whichever is asked for. Also takes invalid specs, so that all errors are reported together.
 [[nodiscard]] PlanResult make_plan(const spec::StencilSpec& spec, const Request& request = {});
 
 }  // namespace spidergen::plan

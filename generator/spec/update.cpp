@@ -21,6 +21,23 @@ int keep(const ExpressionNodes& nodes, int node, std::map<int, int>& kept, std::
 
 }  // namespace
 
+std::string_view symbol_of(UpdateOperation comparison) {
+  switch (comparison) {
+    case UpdateOperation::less:
+      return "<";
+    case UpdateOperation::less_equal:
+      return "<=";
+    case UpdateOperation::greater:
+      return ">";
+    case UpdateOperation::greater_equal:
+      return ">=";
+    case UpdateOperation::equal:
+      return "==";
+    default:
+      return "!=";
+  }
+}
+
 bool Update::uses(UpdateOperation operation) const {
   return std::any_of(nodes.begin(), nodes.end(),
                      [operation](const UpdateNode& node) { return node.operation == operation; });

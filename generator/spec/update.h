@@ -86,6 +86,9 @@ using UpdateNames = std::map<std::string, UpdateNode, std::less<>>;
   return operation >= UpdateOperation::less && operation <= UpdateOperation::not_equal;
 }
 
+/// The sign of a comparison.
+[[nodiscard]] std::string_view symbol_of(UpdateOperation comparison);
+
 /// Reads an update: expressions of specs (stencils/README.md) with comparisons before `? :`. `used` gets the
 /// names that occur.
 [[nodiscard]] std::variant<Update, ExpressionError> parse_update(std::string_view text,

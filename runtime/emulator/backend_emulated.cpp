@@ -2,7 +2,6 @@
 #include "src/backend.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <limits>
 #include <new>
@@ -47,14 +46,6 @@ Outcome load(const spider_kernel& kernel, const FormSet& /*forms*/, Residencies&
   return prepare(kernel, residencies);
 }
 
-Outcome compile(const std::vector<const spider_kernel*>& /*kernels*/) {
-  return {};
-}
-
-Outcome check_memory(const void* /*memory*/, const char* /*name*/) {
-  return {};
-}
-
 Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArguments& arguments,
                const spider_field& /*input*/, const spider_field& /*output*/) {
   if (start.blocks < 1 || start.blocks > std::numeric_limits<std::int32_t>::max()) {
@@ -73,10 +64,6 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
   return {};
 }
 
-Outcome prepare_points(const spider_kernel& /*kernel*/) {
-  return {};
-}
-
 Outcome access_points(const spider_kernel& /*kernel*/, const PointArguments& points, void* /*stream*/) {
   access_on_host(points);
   return {};
@@ -91,35 +78,6 @@ Outcome allocate(std::uint64_t bytes, void** memory) {
 Outcome release(void* memory) {
   emulator::forget_allocation(memory);
   std::free(memory);
-  return {};
-}
-
-Outcome allocate_scratch(std::uint64_t bytes, void** memory, void* /*stream*/) {
-  return allocate(bytes, memory);
-}
-
-Outcome release_scratch(void* memory, void* /*stream*/) {
-  return release(memory);
-}
-
-Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
-               std::uint64_t row_bytes, std::uint64_t rows) {
-  copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows);
-  return {};
-}
-
-Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
-                 std::uint64_t row_bytes, std::uint64_t rows) {
-  copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows);
-  return {};
-}
-
-Outcome synchronize(void* /*stream*/) {
-  return {};
-}
-
-Outcome clear(void* memory, std::uint64_t bytes) {
-  std::memset(memory, 0, bytes);
   return {};
 }
 

@@ -2,7 +2,6 @@
 #include "src/backend.h"
 
 #include <cstdlib>
-#include <cstring>
 
 #include "host_points.h"
 #include "src/float_mode.h"
@@ -23,21 +22,9 @@ Outcome load(const spider_kernel& kernel, const FormSet& /*forms*/, Residencies&
   return prepare(kernel, residencies);
 }
 
-Outcome compile(const std::vector<const spider_kernel*>& /*kernels*/) {
-  return {};
-}
-
-Outcome check_memory(const void* /*memory*/, const char* /*name*/) {
-  return {};
-}
-
 Outcome launch(const spider_kernel& /*kernel*/, const Start& start, const SweepArguments& arguments,
                const spider_field& /*input*/, const spider_field& /*output*/) {
   start.form.sweep(arguments);
-  return {};
-}
-
-Outcome prepare_points(const spider_kernel& /*kernel*/) {
   return {};
 }
 
@@ -53,35 +40,6 @@ Outcome allocate(std::uint64_t bytes, void** memory) {
 
 Outcome release(void* memory) {
   std::free(memory);
-  return {};
-}
-
-Outcome allocate_scratch(std::uint64_t bytes, void** memory, void* /*stream*/) {
-  return allocate(bytes, memory);
-}
-
-Outcome release_scratch(void* memory, void* /*stream*/) {
-  return release(memory);
-}
-
-Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
-               std::uint64_t row_bytes, std::uint64_t rows) {
-  copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows);
-  return {};
-}
-
-Outcome download(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
-                 std::uint64_t row_bytes, std::uint64_t rows) {
-  copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows);
-  return {};
-}
-
-Outcome synchronize(void* /*stream*/) {
-  return {};
-}
-
-Outcome clear(void* memory, std::uint64_t bytes) {
-  std::memset(memory, 0, bytes);
   return {};
 }
 

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <string>
 
@@ -23,16 +22,6 @@ namespace spider::backend {
   if (*memory == nullptr)
     return {SPIDER_ERROR_MEMORY, "no " + std::to_string(bytes) + " bytes of host memory"};
   return {};
-}
-
-/// Either way.
-inline void copy_rows(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
-                      std::uint64_t row_bytes, std::uint64_t rows) {
-  if (row_bytes == 0) return;
-  for (std::uint64_t row = 0; row < rows; ++row) {
-    std::memcpy(static_cast<std::byte*>(to) + row * to_pitch,
-                static_cast<const std::byte*>(from) + row * from_pitch, row_bytes);
-  }
 }
 
 }  // namespace spider::backend

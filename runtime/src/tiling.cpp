@@ -49,8 +49,8 @@ std::int32_t least_groups(const Tiling& tiling) {
   return static_cast<std::int32_t>(divide_up(least_rows, tiling.row_anchor));
 }
 
-/// In a single wave nothing evens out that walks at an edge take longer: beside others they get fewer rows.
-/// In several waves they come first and others fill up behind them, unless they take longer than all waves.
+/// In one wave the slowest walk sets the time, so edge walks get fewer rows. In several waves they come first
+/// and others fill up behind them, unless they take longer than all waves.
 std::int32_t edge_rows(const StripGrid& grid, const Tiling& tiling, std::int64_t waves) {
   if (grid.inner_strips == 0) return grid.inner_rows;
   const std::int64_t fewer =
@@ -214,7 +214,7 @@ Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Reside
   return {{{}, grid, {}}, blocks};
 }
 
-/// A warp for each strip of each row; they know theirs without more being said.
+/// One warp a strip and row, found from its index.
 Launch choose_lines(const Tiling& tiling, const Box& box) {
   const std::int64_t first_column = box.offset[2] / tiling.anchor * tiling.anchor;
   const std::int64_t strips =
@@ -287,7 +287,7 @@ Launch choose_overlapping(const Tiling& tiling, const Box& box, const backend::R
   Launch best{};
   std::int64_t best_steps = 0;
   for (std::int64_t waves = 1; waves <= 3; ++waves) {
-    // In a single wave nothing evens out that walks at faces take longer.
+    // In one wave the slowest walk sets the time, so walks at faces get fewer rows.
     const std::int64_t fewer = waves == 1 ? low + high : 0;
     grid.first_fewer = static_cast<std::int32_t>(waves == 1 ? low : 0);
     std::int64_t shortest = std::min<std::int64_t>(rows, least_rows);

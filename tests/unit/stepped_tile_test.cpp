@@ -63,7 +63,7 @@ TEST(MirrorAxis, TurnedFieldsAreSteppedAsTheRulesSay) {
     for (const FaceRule high : rules) {
       const AxisRules given{low, high, 0, 0};
       const MirrorAxis axis = mirror_axis(given, true);
-      EXPECT_EQ(axis.turns(), low != FaceRule::halo || high != FaceRule::halo);
+      EXPECT_EQ(axis.mirrors(), low != FaceRule::halo || high != FaceRule::halo);
       EXPECT_FALSE(axis.is_closed_low() || axis.is_closed_high());
       expect_same(given, axis);
     }
@@ -86,13 +86,13 @@ TEST(MirrorAxis, AFaceThatTurnsShowsTheConstantBeyondTheOther) {
 
 TEST(MirrorAxis, EndsWhereTheFieldIsNotTurned) {
   const AxisRules beside_nearest{FaceRule::reflect, FaceRule::nearest, 0, 0};
-  EXPECT_FALSE(mirror_axis(beside_nearest, true, 2).turns());
+  EXPECT_FALSE(mirror_axis(beside_nearest, true, 2).mirrors());
   EXPECT_TRUE(mirror_axis(beside_nearest, true, 2).is_closed_low());
   const AxisRules mirrors{FaceRule::mirror, FaceRule::mirror, 0, 0};
-  EXPECT_FALSE(mirror_axis(mirrors, false).turns());
+  EXPECT_FALSE(mirror_axis(mirrors, false).mirrors());
   EXPECT_TRUE(mirror_axis(mirrors, false).is_closed_high());
   const AxisRules ring{FaceRule::periodic, FaceRule::periodic, 0, 0};
-  EXPECT_FALSE(mirror_axis(ring, true).turns());
+  EXPECT_FALSE(mirror_axis(ring, true).mirrors());
   EXPECT_FALSE(mirror_axis(ring, true).is_closed_low());
 }
 

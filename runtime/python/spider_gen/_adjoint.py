@@ -128,12 +128,18 @@ class _Names:
     needed: tuple[str, ...]  #: arrays that the adjoint reads
 
 
+def array_storages(info: Any) -> dict[str, str]:
+    """The storage of each array that a sweep takes, in its order, by the name that the adjoint calls it."""
+    if info.is_system:
+        return dict(info.fields)
+    return {"u": info.storage, **({info.previous: info.storage} if info.previous else {}), **dict(info.fields)}
+
+
 def _names(made: Stencil | System, info: Any) -> _Names:
-    if isinstance(made, System):
-        arrays = dict(info.fields)
+    arrays = array_storages(info)
+    if info.is_system:
         changed = tuple(name for (name, _), use in zip(info.fields, info.uses) if use & spider.FIELD_WRITTEN)
     else:
-        arrays = {"u": info.storage, **({info.previous: info.storage} if info.previous else {}), **dict(info.fields)}
         changed = ("u", *([info.previous] if info.previous else []))
     adjoint = adjoint_of(made)
     fields = [name for name, _ in adjoint.info.fields] if isinstance(adjoint, System) else []

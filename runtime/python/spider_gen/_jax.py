@@ -16,7 +16,7 @@ import numpy
 from jax import numpy as jnp
 
 from . import _autograd, _cache, _compilers, _generator, _images, _nvrtc, _package, spider
-from ._adjoint import adjoint_spec as _adjoint_spec
+from ._adjoint import adjoint_spec as _adjoint_spec, array_storages
 from ._calls import in_python
 from ._further import OWN_WORDS
 from ._points import Points
@@ -275,13 +275,6 @@ def _order(made: Any) -> int:
     return max(map(len, found), default=0)
 
 
-def _names(made: Any) -> list[str]:
-    """Of the arrays, as the adjoint calls them."""
-    info = _info(made)
-    names = [name for name, _ in info.fields]
-    return names if info.is_system else ["u", *([info.previous] if info.previous else []), *names]
-
-
 def _sum_to(array: Any, shape: Sequence[int]) -> Any:
     """The transpose of broadcasting from a shape."""
     ahead = array.ndim - len(shape)
@@ -350,7 +343,7 @@ def _kept(sweeps: _Sweeps, operands: Sequence[Any]) -> list[Any]:
     else:
         adjoint = _info(_adjoint(sweeps.made))
         needed = [name for name, _ in adjoint.fields] if adjoint.is_system else []
-    names = _names(sweeps.made)
+    names = list(array_storages(_info(sweeps.made)))
     arrays = [one if name in needed else _Forgotten(one.shape, one.dtype) for name, one in zip(names, operands)]
     return [*arrays, *operands[len(names):]]
 
@@ -372,7 +365,7 @@ def _pull_back(sweeps: _Sweeps, arrays: Sequence[Any], traced: Sequence[Any], ba
         once = _differentiable(_Sweeps(forward, 0, numbers))
         return [once(bars[0], *further)[0] - once(jnp.zeros_like(bars[0]), *further)[0]]
     adjoint = _adjoint(made)
-    names = _names(made)
+    names = list(array_storages(_info(made)))
     suffix = "_bar" + "t" * (1 + _order(made))
     shape = jnp.broadcast_shapes(*[array.shape for array in arrays])
     if info.is_system:

@@ -1,4 +1,4 @@
-/// Boundary rules as index maps. Templates fetch through them where a strip leaves the field, and only there.
+/// Boundary rules as index maps. Loads go through them where a tile leaves the field, and only there.
 #pragma once
 
 #include <spider/kernel.h>

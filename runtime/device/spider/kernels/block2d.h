@@ -431,6 +431,37 @@ struct Block2d {
     }
   }
 
+  /// Where the lane's outputs of product k of a step lie, as the update sees them.
+  template <Stores stores>
+  SPIDER_DEVICE static OutputPlace find_place(const Tile& tile, const Clip& clip, const LaneOutputs& own,
+                                              int step, int k) {
+    const int row = (step - prologue_steps) * product_rows;
+    const PointPlace first{0, tile.row + own.row + row,
+                           tile.column + tile_warp() * warp_outputs + own.column + k * product_columns};
+    const unsigned stored = stores != Stores::clipped ? 15 : clip.has_row(row) ? clip.columns : 0;
+    const bool aligned = stores == Stores::clipped ? tile.aligned_output : stores == Stores::plain;
+    return OutputPlace{first, stored, aligned};
+  }
+  /// Requests what the update reads of a step's outputs, but for inputs that taps reach in the window.
+  template <bool in_window, class Place, class Updates>
+  SPIDER_DEVICE static void load_products(const Tile& tile, const Place& place_of, int step,
+                                          Updates& updates) {
+    SPIDER_UNROLL
+    for (int k = 0; k < products_abreast; ++k) {
+      if (in_window && reaches_itself<Stencil>()) {
+        updates[k].load_fields(*tile.sweep, place_of(step, k));
+      } else {
+        updates[k].load(*tile.sweep, place_of(step, k));
+      }
+    }
+  }
+  /// Where those are: the input at the lane's first output of product k.
+  SPIDER_DEVICE static Shared window_place(const LaneOutputs& own, int step, int k) {
+    const int row = (step - prologue_steps) * product_rows + own.row - row_low;
+    const int column = tile_warp() * warp_outputs + own.column + k * product_columns - first_column;
+    return window_row(row) + column * element_bytes;
+  }
+
   /// Computes and stores a warp's outputs of a tile, whose fragments `load` gives step by step, and whose
   /// inputs are all `in_window`.
   template <Stores stores, bool in_window, class Load>
@@ -446,14 +477,8 @@ struct Block2d {
     Clip clip[products_abreast];
     SPIDER_UNROLL
     for (int k = 0; k < products_abreast; ++k) clip[k] = find_clip(tile, y, x + k * product_columns);
-    // Where the outputs of a step lie, as the update sees them.
     [[maybe_unused]] const auto place_of = [&](int step, int k) {
-      const int row = (step - prologue_steps) * product_rows;
-      const PointPlace first{0, tile.row + own.row + row,
-                             tile.column + tile_warp() * warp_outputs + own.column + k * product_columns};
-      const unsigned stored = stores != Stores::clipped ? 15 : clip[k].has_row(row) ? clip[k].columns : 0;
-      const bool aligned = stores == Stores::clipped ? tile.aligned_output : stores == Stores::plain;
-      return OutputPlace{first, stored, aligned};
+      return find_place<stores>(tile, clip[k], own, step, k);
     };
     // What it reads of some steps is on its way.
     constexpr int steps_ahead = pairs_rows ? 2 : 3;
@@ -461,15 +486,7 @@ struct Block2d {
     [[maybe_unused]] const auto load_update = [&](int step) {
       if constexpr (HasUpdate<Stencil>::value) {
         if (step < prologue_steps || step >= steps) return;
-        SPIDER_UNROLL
-        for (int k = 0; k < products_abreast; ++k) {
-          auto& update = updates[step % (steps_ahead + 1)][k];
-          if (in_window && reaches_itself<Stencil>()) {
-            update.load_fields(*tile.sweep, place_of(step, k));
-          } else {
-            update.load(*tile.sweep, place_of(step, k));
-          }
-        }
+        load_products<in_window>(tile, place_of, step, updates[step % (steps_ahead + 1)]);
         if constexpr (stores == Stores::clipped) device::sync_warp();
       }
     };
@@ -487,11 +504,7 @@ struct Block2d {
           Outputs outputs;
           if constexpr (HasUpdate<Stencil>::value) {
             auto& update = updates[step % (steps_ahead + 1)][k];
-            if (in_window && reaches_itself<Stencil>()) {
-              const int row = (step - prologue_steps) * product_rows + own.row - row_low;
-              const int column = tile_warp() * warp_outputs + own.column + k * product_columns - first_column;
-              update.take_input(window_row(row) + column * element_bytes);
-            }
+            if (in_window && reaches_itself<Stencil>()) update.take_input(window_place(own, step, k));
             outputs = update.apply(*tile.sweep, place_of(step, k), scale_sums<Stencil>(complete.abreast[k]));
           } else {
             outputs = finish_outputs<Stencil>(complete.abreast[k]);

@@ -1,22 +1,21 @@
 /// Many time steps of a 3D stencil of at most seven points, on CUDA cores: every warp takes all steps.
 ///
 /// A block has a tile of 128 columns by some rows and walks along z; its warps have some rows each, one below
-/// the other, and four columns a lane. A warp holds in registers what each step needs of its last planes: a
-/// cell of the plane, and the sum of the plane so far. Along z taps lead to the cell itself alone, so that a
-/// plane of the input completes one plane of every step without any neighbour: first all of them, then a
-/// barrier, then each is added to the sum of its own plane. Between warps only their first and last rows go
-/// through shared memory.
+/// the other, and four columns a lane. Level k is the field after k steps. Per level a thread keeps two
+/// registers a point: the newest plane (`cells`) and its partial sum (`sums`). Taps along z stay in the
+/// thread, so one input plane advances all levels without communication (advance_levels); after one barrier
+/// each level adds the x and y neighbours of its newest plane (add_xy_neighbours). Shuffles bring columns;
+/// only the first and last row of each warp go through shared memory.
 ///
-/// Faces. Cells beyond `halo` and `periodic` ones are stepped like others. Where all neighbours have one
-/// weight (`cross`), so are those beyond faces that turn the field round: their input is the field's, turned
-/// round. Beyond the others they are set in registers before they are added: a column and a row of the tile
-/// at every step, and along z the plane that is given and the one before it. Lanes beyond constant faces
-/// along x hold the constant instead (`constant_lanes`): it is a field that the stencil keeps, once what lies
-/// inside is left out and a cell's own weight makes up for that.
+/// Faces. Ghost cells of `halo` and `periodic` faces are stepped like interior cells. So are those of
+/// mirrored faces if all neighbours have one weight (`cross`), from mirrored input (MirrorAxis). Others are
+/// set in registers before they are added: a column and a row of the tile at every step, and along z the
+/// newest plane and the one before it. Lanes that lie wholly in the ghost region of a constant face along x
+/// keep the constant (`constant_lanes`): they ignore the interior neighbour, and their centre weight makes
+/// the weights sum to 1.
 ///
-/// What an update reads of further fields at points waits in shared memory, as many planes of each as steps
-/// complete planes, one behind the other, and those that come: a lane copies the cells of its own points.
-/// Beyond faces that turn the field round these are turned round as well.
+/// Further fields of an update are staged in shared memory: one plane for each level in flight, and those
+/// prefetched. A lane copies the cells of its own points. At mirrored faces they are mirrored as well.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/values/cells.h;
@@ -76,8 +75,8 @@ sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   SPIDER_ENTRY;
   const TellRimsAtExit tells(field);
   using Kernel = Levels3d<Stencil>;
-  typename Kernel::Walk walk;
-  if (!Kernel::find_walk(field, walk)) return;
+  typename Kernel::TileSweep walk;
+  if (!Kernel::find_tile(field, walk)) return;
   if constexpr (Kernel::sets_cells) {
     const GhostFill found = Kernel::ghost_fill_of(walk);
     if constexpr (Kernel::takes_any) {
@@ -116,7 +115,8 @@ struct Levels3dLayout : LevelShape<Stencil> {
   using Shape = LevelShape<Stencil>;
   static constexpr int warps = Shape::warps_down;
   static constexpr int margin_rows = 0;
-  /// The plane before the newest is read once more, and its rows by neighbours until the next barrier.
+  /// Two slots more than are prefetched: level 0 rereads the plane before the newest, and neighbouring warps
+  /// read its rows until the next barrier.
   static constexpr int input_slots = Shape::ahead + 2;
   static constexpr int edges = input_slots * Shape::height * Shape::input_row_bytes;
   static constexpr int edge_bytes =
@@ -124,8 +124,8 @@ struct Levels3dLayout : LevelShape<Stencil> {
   static constexpr int sources = edges + 2 * edge_bytes;
   static constexpr int first_plane = 0;
   static constexpr bool streams_faces = false;
-  static constexpr bool keeps_constants = false;
-  static constexpr bool takes_cells = false;
+  static constexpr bool prefills_constants = false;
+  static constexpr bool has_single_cells = false;
   // Where cells beyond faces along x are filled or set, tiles there take longer than those at others.
   SPIDER_DEVICE static constexpr bool acts(FaceRule rule) {
     return !is_open(rule) && !(Stencil::constant_lanes && rule == FaceRule::constant);
@@ -145,16 +145,16 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   using Tile::ahead, Tile::columns, Tile::rows, Tile::steps, Tile::warps, Tile::width;
   using Tile::back_acts, Tile::front_acts, Tile::input_bytes, Tile::input_row_bytes, Tile::input_slots;
   using Tile::x_rules, Tile::y_rules, Tile::z_rules;
-  using typename Tile::Piece, typename Tile::Row, typename Tile::Walk, typename Tile::Wanted;
+  using typename Tile::CopyPlan, typename Tile::Row, typename Tile::TileSweep, typename Tile::Wanted;
   static constexpr bool is_cross = Stencil::form == LevelForm::cross;
   static constexpr int warp_edges = 2 * Tile::row_bytes;  ///< first row, last row
   static constexpr int level_edges = warps * warp_edges;
   static constexpr int origin =
       (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
   static constexpr int input_columns = origin + 8;          ///< as pack_columns has them; 0 if all is vectors
-  static constexpr int ranges = origin + 16;                ///< as find_way says
+  static constexpr int ranges = origin + 16;                ///< as find_state says
   static constexpr int walk = ranges + 16;
-  static constexpr int walk_vectors = (sizeof(Walk) + 15) / 16;
+  static constexpr int walk_vectors = (sizeof(TileSweep) + 15) / 16;
   static constexpr int held_lanes = walk + 16 * walk_vectors;
   static constexpr int end_of_walk = held_lanes + 4 * 32;
   // Of further fields: where the tile's rows and lanes find theirs in a plane, which planes are where they
@@ -164,37 +164,37 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int point_rows = end_of_walk;
   static constexpr int point_columns = point_rows + 4 * Tile::height;
   static constexpr int point_planes = point_columns + 4 * 32;
-  static constexpr int turned_points = point_planes + 16;
-  static constexpr int points = point_fields == 0 ? end_of_walk : turned_points + 8 * 32 * warps;
+  static constexpr int mirror_points = point_planes + 16;
+  static constexpr int points = point_fields == 0 ? end_of_walk : mirror_points + 8 * 32 * warps;
   static constexpr int shared_bytes = points + point_slots * bytes_of_points<Stencil, Tile::height, width>();
-  /// Are cells beyond faces loaded before the chain and stored behind it? Two-byte ones took longer so.
+  /// Are mirrored ghost columns loaded before the level pipeline and stored behind it? Two-byte ones took
+  /// longer so.
   static constexpr bool splits_ghost_copy = Cells::element_bytes == 4;
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
-  /// Do lanes beyond a face along x have its constant, and keep it?
+  /// Do ghost lanes of a face along x keep its constant?
   static constexpr bool low_ghost_lanes_constant =
       Stencil::constant_lanes && Tile::x_rules.low == FaceRule::constant;
   static constexpr bool holds_high = Stencil::constant_lanes && Tile::x_rules.high == FaceRule::constant;
-  /// Others than 0, which stays what it is with any weights?
+  /// Is a constant not 0? (Any weights keep 0.)
   static constexpr bool holds_numbers = steps > 1 &&
                                         ((low_ghost_lanes_constant && Tile::x_rules.low_value != 0) ||
                                          (holds_high && Tile::x_rules.high_value != 0));
-  /// Beyond which faces along x are cells set at every step? Where the high one does not lie between two
-  /// lanes, a constant is, too.
+  /// At which faces along x are ghost columns set at every step? Also a constant at the high face, if that
+  /// face splits a lane's four columns.
   static constexpr bool sets_low = Shape::x_axis.is_closed_low() && !low_ghost_lanes_constant;
   static constexpr bool sets_high = Shape::x_axis.is_closed_high();
-  /// Does a face along x turn, and show a small field the constant beyond the other one?
-  static constexpr bool mirrors_constant = Shape::x_axis.turns() && Shape::columns_end;
+  /// Does a face along x mirror the constant of the opposite one, in small fields?
+  static constexpr bool mirrors_constant = Shape::x_axis.mirrors() && Shape::columns_end;
   static constexpr bool sets_columns = sets_low || sets_high || mirrors_constant;
-  /// Where rows beyond faces are constants, they are set once they are completed: what is added behind the
-  /// barrier then needs no choice. Others are set there, from rows of the same plane.
+  /// Ghost rows that are constants are set once they are complete, so that the code behind the barrier has no
+  /// branch. Others are set there, from rows of the same plane.
   static constexpr bool has_constant_rows =
       Shape::rows_end && (!Shape::y_axis.is_closed_low() || Tile::y_rules.low == FaceRule::constant) &&
       (!Shape::y_axis.is_closed_high() || Tile::y_rules.high == FaceRule::constant);
   static constexpr bool sets_rows = Shape::rows_end && !has_constant_rows;
-  /// Tiles that have such cells run code of their own: in that of others even branches around it, and moves
-  /// of registers that it asks for, took up to 5 % of the time.
+  /// Boundary tiles run their own instantiation; branches around this code cost interior tiles up to 5 %.
   static constexpr bool sets_cells = sets_columns || Shape::rows_end;
-  /// Do columns keep what they are in all tiles but those whose lanes a high face divides, and small fields?
+  /// Are ghost columns written only where the high face splits a lane, or in fields narrower than a tile?
   static constexpr bool boundary_path_is_rare = sets_columns && !sets_low && (holds_high || !sets_high);
   /// Do tiles that set rows alone run a third code? Beside what sets columns the rows took 3 % more.
   static constexpr bool takes_rows = has_constant_rows && (boundary_path_is_rare || !sets_columns);
@@ -203,13 +203,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Of each step's input: the cells of its newest plane, and what its result there is so far.
   using Planes = float[steps][rows][columns];
 
-  /// What no tap leads to is not multiplied with 0: it may be no number.
+  /// Skips zero weights: the value may be NaN.
   SPIDER_DEVICE static float add_product(float weight, float value, float sum) {
     return weight != 0.0F ? device::multiply_add(weight, value, sum) : sum;
   }
 
-  // Registers are few: what is seldom needed of a walk waits in shared memory, and extents are those of the
-  // arguments.
+  // Registers are few: loop invariants that are rarely needed lie in shared memory, and extents are read from
+  // the arguments.
 
   SPIDER_DEVICE static std::int32_t extent_of(const SweepArguments& f, int axis) {
     return static_cast<std::int32_t>(f.extent[axis]);
@@ -229,7 +229,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return find_index(rules, i, extent);
   }
 
-  SPIDER_DEVICE static std::int32_t kept_word(int place) {
+  SPIDER_DEVICE static std::int32_t load_invariant(int place) {
     return static_cast<std::int32_t>(device::load_shared_word(static_cast<Shared>(place)));
   }
 
@@ -241,7 +241,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return Stencil::unit == 1 ? value : value * static_cast<float>(1 / power);
   }
 
-  /// The constant beyond a face, but of a lane that lies beyond a face along x, too, that one's.
+  /// The constant of a face; in a ghost lane of a face along x, that one's.
   SPIDER_DEVICE static float constant_of_lane(std::uint32_t value) {
     constexpr AxisRules rules = Stencil::column_rules();
     if constexpr (low_ghost_lanes_constant || holds_high) {
@@ -253,8 +253,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return device::float_of(value);
   }
 
-  /// A lane's weights of a cell itself, by its columns. Lanes that hold numbers have their own: what they
-  /// leave out of neighbours, which lies inside, is made up for.
+  /// A lane's centre weights, by its columns. Ghost lanes have their own, which make up for the interior
+  /// neighbours that they ignore.
   struct CenterWeights {
     float first, inner, last;
   };
@@ -279,7 +279,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// What a lane knows all the way.
+  /// Loop-invariant state of a lane, but for `output`.
   struct WarpState {
     CenterWeights centers;
     std::int32_t stream;        ///< planes of the input
@@ -296,7 +296,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   // Bits of a lane. The lowest: columns that are stored.
   static constexpr std::uint32_t stored_cells = (1U << columns) - 1, reads_columns = 0x100U;
-  /// All of the lane's columns lie beyond a face that is held; and the last, or the first, right beside it.
+  /// The lane is a ghost lane; and its last, or first, column is next to the face.
   static constexpr std::uint32_t beyond_low = 0x200U, beyond_high = 0x400U;
   static constexpr std::uint32_t beside_low = 0x800U, beside_high = 0x1000U;
   static constexpr std::uint32_t reads_points = 0x2000U;
@@ -378,8 +378,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
            ((back_acts || along.has_constant_behind()) && z >= along.end(end) - 1);
   }
 
-  /// Sets the plane given, and the one before, where it lies beyond a face; adds to the sum what it lacks
-  /// because the plane beyond was not known in time.
+  /// Sets the newest plane, and the one before, where they are ghost planes; adds to the sum what it lacks
+  /// because the ghost plane was not known in time.
   template <int level>
   SPIDER_DEVICE static void fill_ghost_planes(const SweepArguments& f, std::int32_t z, Row& now, Row& before,
                                               Row& sum) {
@@ -404,7 +404,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// The plane beyond the high face where it is the last but one: it is added before it is given.
+  /// `mirror`: ghost plane n equals plane n - 2 and is added one plane early.
   SPIDER_DEVICE static void add_mirror_plane_early(const SweepArguments& f, std::int32_t z, const Row& before,
                                                    Row& sum) {
     if (!back_acts || Tile::z_rules.high == FaceRule::constant || z != extent_of(f, 0) - 1) return;
@@ -434,8 +434,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Of row i: the next plane of step `level` and of all steps behind it. `before` is the last plane of the
-  /// step's input, `out` becomes the result of all steps.
+  /// Row i of the next plane of level `level` + 1 and of all levels behind it. `before` is the plane of level
+  /// `level` before its newest one, and becomes that of the next level: its registers are overwritten on the
+  /// way. `out` becomes the result of all steps.
   template <int level, int i, bool near_face>
   SPIDER_DEVICE static void advance_levels(const Arguments& f, const PlaneCursor& at, Planes& cells,
                                            Planes& sums, Row& before, Row& out) {
@@ -478,7 +479,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     finish(i, out);
   }
 
-  /// First the rows that are handed on.
+  /// First and last row first: other warps wait for them.
   template <int i, bool near_face, class Finish>
   SPIDER_DEVICE static void advance_rows(const Arguments& f, const PlaneCursor& at, Planes& cells,
                                          Planes& sums, const Finish& finish) {
@@ -575,7 +576,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return i < 0 ? above[c] : (i >= rows ? below[c] : u[i < 0 ? 0 : (i >= rows ? 0 : i)][c]);
   }
 
-  /// Sets row i from the row that many rows further down, or up.
+  /// Fills ghost row i from its nearest or second nearest interior row, or by a constant.
   template <int level>
   SPIDER_DEVICE static void set_row(Row (&u)[rows], Row& above, Row& below, int i, const MappedIndex& from,
                                     std::int32_t beyond, int towards) {
@@ -585,7 +586,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     for (int c = 0; c < columns; ++c) {
       const int second = i + 2 * towards;
       const float next = row_at(u, above, below, i + towards, c);
-      // Beyond the rows known here only where nothing depends on it here.
+      // Not in this warp only if no stored output needs it.
       const float other = second < -1 || second > rows ? next : row_at(u, above, below, second, c);
       const float value = from.constant ? constant : (is_next ? next : other);
       (i < 0 ? above : (i >= rows ? below : u[i < 0 ? 0 : (i >= rows ? 0 : i)]))[c] = value;
@@ -605,7 +606,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (level + 1 < steps) set_constant_row<level + 1, i>(constant, at, cells);
   }
 
-  /// Finds the row at once: its warp is what the tile's others wait for.
+  /// A switch, since this warp is on the critical path to the barrier.
   SPIDER_DEVICE static void find_constant_row(float constant, std::uint32_t row, const PlaneCursor& at,
                                               Planes& cells) {
     static_assert(rows <= 8, "cases of all rows");
@@ -679,7 +680,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static void add_neighbours(std::uint32_t bits, const Row (&u)[rows], const Row& above,
                                            const Row& below, Row (&sum)[rows]) {
     const int lane = device::lane_index();
-    // Beyond a face that is held nothing comes from inside.
+    // Constant ghost lanes take nothing from the interior.
     const bool takes_right = !low_ghost_lanes_constant || (bits & beside_low) == 0;
     const bool takes_left = !holds_high || (bits & beside_high) == 0;
     // Of the row above: the sums of a cell's right and lower neighbour.
@@ -735,7 +736,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       load_row(own + static_cast<Shared>(warp + 1 < warps ? warp_edges : Tile::row_bytes), below);
     }
     if constexpr (near_face) {
-      fill_ghost_rows<level>(extent_of(f, 1), kept_word(origin + 4) + warp * rows, cells[level], above,
+      fill_ghost_rows<level>(extent_of(f, 1), load_invariant(origin + 4) + warp * rows, cells[level], above,
                              below);
     }
     add_neighbours(at.lane, cells[level], above, below, sums[level]);
@@ -744,12 +745,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   // Planes.
 
-  SPIDER_DEVICE static Walk load_walk() {
+  SPIDER_DEVICE static TileSweep load_sweep() {
     device::Vector v[walk_vectors];
     SPIDER_UNROLL
     for (int i = 0; i < walk_vectors; ++i) v[i] = device::load_shared(static_cast<Shared>(walk + 16 * i));
-    Walk w;
-    std::memcpy(&w, &v, sizeof(Walk));
+    TileSweep w;
+    std::memcpy(&w, &v, sizeof(TileSweep));
     return w;
   }
 
@@ -760,44 +761,45 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Requests plane b of the stream where not all of it comes in vectors: apart, or the loop would be longer
   /// by a third.
   SPIDER_DEVICE_NOINLINE void prefetch_plane_slow(const SweepArguments& f, std::int32_t b) {
-    const Walk w = load_walk();
-    const std::int32_t packed = kept_word(input_columns);
+    const TileSweep w = load_sweep();
+    const std::int32_t packed = load_invariant(input_columns);
     if (packed != 0) return Tile::load_by_words(f, w, unpack(packed), b);
-    Piece piece = Tile::plan_copies(f, w);
+    CopyPlan piece = Tile::plan_copies(f, w);
     Tile::find_offsets(f, piece);
     Tile::request_whole(f, w, piece, b);
   }
 
-  /// What few tiles need of plane b in a slot, once the warp's copies are there: moves rows that came a cell
-  /// behind their places, and fills cells beyond faces.
+  /// Post-load fix-up for few tiles: realigns rows of plane b, which lies in a slot, and fills mirrored ghost
+  /// columns.
   SPIDER_DEVICE_NOINLINE void finish_load(const SweepArguments& f, std::uint32_t flags,
                                           typename Tile::MirrorGhosts turned, std::int32_t b, int slot) {
     device::copy_async_wait<ahead - 1>();
     if (Tile::splits_words && (flags & moves_input) != 0)
-      Tile::realign_rows(f, load_walk(), unpack(kept_word(input_columns)), b);
+      Tile::realign_rows(f, load_sweep(), unpack(load_invariant(input_columns)), b);
     device::sync_warp();
-    if (!Shape::x_axis.turns() || (flags & fills_columns) == 0) return;
+    if (!Shape::x_axis.mirrors() || (flags & fills_columns) == 0) return;
     const auto plane = static_cast<Shared>(slot * input_bytes);
-    typename Tile::TurnedCells cells{};
+    typename Tile::GhostCells cells{};
     Tile::load_mirror_ghosts(turned, plane, cells);
     Tile::store_mirror_ghosts(turned, plane, cells);
   }
 
   /// Requests plane b of the stream for a slot.
-  SPIDER_DEVICE static void prefetch_plane(const SweepArguments& f, const WarpState& way, std::int32_t b,
+  SPIDER_DEVICE static void prefetch_plane(const SweepArguments& f, const WarpState& state, std::int32_t b,
                                            int slot, bool is_plain) {
     if (is_plain) {
-      const Element* const plane = static_cast<const Element*>(f.input) + (way.start + b) * f.input_stride[0];
+      const Element* const plane =
+          static_cast<const Element*>(f.input) + (state.start + b) * f.input_stride[0];
       const auto to = static_cast<Shared>(slot * input_bytes + device::warp_index() * input_row_bytes +
                                           columns * Cells::element_bytes * device::lane_index());
-      const bool wanted = (way.cells & reads_columns) != 0;
+      const bool wanted = (state.cells & reads_columns) != 0;
       SPIDER_UNROLL
       for (int n = 0; n < rows; ++n) {
         const Shared row = to + static_cast<Shared>(n * warps * input_row_bytes);
         if constexpr (Cells::element_bytes == 4) {
-          device::copy_async_if(wanted, row, plane + way.offset[n]);
+          device::copy_async_if(wanted, row, plane + state.offset[n]);
         } else {
-          device::copy_pair_async_if(wanted, row, plane + way.offset[n]);
+          device::copy_pair_async_if(wanted, row, plane + state.offset[n]);
         }
       }
     } else {
@@ -820,7 +822,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     constexpr int later = steps - 1;
     const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
     const FarSpan reached{box.begin + later * low, box.end + later * high};
-    if (!along.turns()) {
+    if (!along.mirrors()) {
       return find_points(along.rules,
                          find_readable(along.rules, box, later * low, later * high, f.extent[axis]),
                          f.extent[axis]);
@@ -829,12 +831,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
             along.is_closed_high() && reached.end > f.extent[axis] ? f.extent[axis] : reached.end};
   }
 
-  /// Where on an axis the points of index i have their fields; those that no result needs have any.
+  /// The index in a field for points of index i; clamped where no stored output depends on it.
   template <class Axis>
   SPIDER_DEVICE static std::int32_t find_index_of_points(const Axis& along, const SweepArguments& f, int axis,
                                                          int low, int high, std::int32_t i) {
     const FarSpan span = find_span_of_points(along, f, axis, low, high);
-    if (!along.turns()) return static_cast<std::int32_t>(find_point(along.rules, span, i, f.extent[axis]));
+    if (!along.mirrors()) return static_cast<std::int32_t>(find_point(along.rules, span, i, f.extent[axis]));
     const std::int64_t near = i < span.begin ? span.begin : (i >= span.end ? span.end - 1 : i);
     const std::int32_t end = extent_of(f, axis);
     const std::int32_t turned = mirror_index(along.rules, static_cast<std::int32_t>(near), end);
@@ -850,7 +852,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     std::int32_t from;
     bool is_vector;
   };
-  SPIDER_DEVICE static PointColumns find_point_columns(const SweepArguments& f, const Walk& w) {
+  SPIDER_DEVICE static PointColumns find_point_columns(const SweepArguments& f, const TileSweep& w) {
     constexpr auto along = Shape::across();
     FarSpan span = find_span_of_points(along, f, 2, Stencil::column_low, Stencil::column_high);
     if (along.mirrors_low && span.begin < 0) span.begin = 0;
@@ -867,7 +869,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// Of the warp's rows a point beyond each face along x for a lane to fill, and the one of its row that it
   /// is taken from, in the lower half: as a queue counts points; 0 where there is none.
-  SPIDER_DEVICE static std::uint32_t find_mirror_point(const Walk& w, std::int32_t first, int towards) {
+  SPIDER_DEVICE static std::uint32_t find_mirror_point(const TileSweep& w, std::int32_t first, int towards) {
     constexpr auto rules = Shape::across().rules;
     const int n = device::lane_index();
     const int row = device::warp_index() * rows + n % rows;
@@ -882,7 +884,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Lists all that; bits of WarpState::cells and WarpState::flags.
-  SPIDER_DEVICE static void list_points(const SweepArguments& f, const Walk& w, WarpState& way) {
+  SPIDER_DEVICE static void list_points(const SweepArguments& f, const TileSweep& w, WarpState& state) {
     if constexpr (point_fields > 0) {
       constexpr auto along = Shape::lines();
       const int lane = device::lane_index();
@@ -906,40 +908,40 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       }
       const bool is_broken = found.wanted != 0 && !found.is_vector;
       device::Pair turned{};
-      if constexpr (Shape::x_axis.turns()) {
+      if constexpr (Shape::x_axis.mirrors()) {
         constexpr auto across = Shape::across();
         if (across.mirrors_low) turned.word[0] = find_mirror_point(w, -1, 1);
         if (across.mirrors_high) turned.word[1] = find_mirror_point(w, w.extent[2], -1);
-        device::store_shared(static_cast<Shared>(turned_points + 8 * Tile::thread_index()), turned);
+        device::store_shared(static_cast<Shared>(mirror_points + 8 * Tile::thread_index()), turned);
       }
       const bool fills = (turned.word[0] | turned.word[1]) != 0;
-      way.cells |= found.wanted != 0 ? reads_points : 0U;
-      way.flags |= device::warp_max(fills ? fills_points : 0U) |
-                   (device::warp_max(is_broken ? 1U : 0U) != 0 ? 0U : points_in_vectors);
+      state.cells |= found.wanted != 0 ? reads_points : 0U;
+      state.flags |= device::warp_max(fills ? fills_points : 0U) |
+                     (device::warp_max(is_broken ? 1U : 0U) != 0 ? 0U : points_in_vectors);
     }
   }
 
   /// Requests the points' fields of plane b of the stream for a slot.
-  SPIDER_DEVICE static void prefetch_fields(const Arguments& f, const WarpState& way, std::int32_t b,
+  SPIDER_DEVICE static void prefetch_fields(const Arguments& f, const WarpState& state, std::int32_t b,
                                             int slot) {
     if constexpr (point_fields > 0) {
-      std::int32_t z = way.start + b;
-      if (z < kept_word(point_planes) || z >= kept_word(point_planes + 4)) {
+      std::int32_t z = state.start + b;
+      if (z < load_invariant(point_planes) || z >= load_invariant(point_planes + 4)) {
         constexpr auto along = Shape::planes();
         z = find_index_of_points(along, f, 0, Stencil::plane_low, Stencil::plane_high, z);
       }
       const int first = device::warp_index() * rows;
       const int lane = device::lane_index();
       const Shared plane = plane_of_points(slot);
-      if ((way.flags & points_in_vectors) != 0) {
-        const std::int32_t x = kept_word(point_columns + 4 * lane);
+      if ((state.flags & points_in_vectors) != 0) {
+        const std::int32_t x = load_invariant(point_columns + 4 * lane);
         SPIDER_UNROLL
         for (int i = 0; i < rows; ++i) {
-          Queue::start(f, {z, kept_word(point_rows + 4 * (first + i)), x}, (way.cells & reads_points) != 0,
-                       plane, first + i, columns * lane);
+          Queue::start(f, {z, load_invariant(point_rows + 4 * (first + i)), x},
+                       (state.cells & reads_points) != 0, plane, first + i, columns * lane);
         }
       } else {
-        const Walk w = load_walk();
+        const TileSweep w = load_sweep();
         constexpr auto along = Shape::across();
         const std::uint32_t wanted = find_point_columns(f, w).wanted;
         SPIDER_NO_UNROLL
@@ -947,7 +949,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
           const int column = columns * lane + i % columns;
           const std::int64_t x = wrap_index(along.rules, w.x0 + column, w.extent[2]);
           const bool is_wanted = (wanted >> i % columns & 1U) != 0;
-          Queue::start_point(f, {z, kept_word(point_rows + 4 * (first + i / columns)), is_wanted ? x : 0},
+          Queue::start_point(f,
+                             {z, load_invariant(point_rows + 4 * (first + i / columns)), is_wanted ? x : 0},
                              is_wanted, plane, first + i / columns, column);
         }
       }
@@ -955,11 +958,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Fills points beyond faces along x of a plane that is there.
-  SPIDER_DEVICE static void fill_ghost_points(const WarpState& way, int slot) {
-    if constexpr (point_fields > 0 && Shape::x_axis.turns()) {
-      if ((way.flags & fills_points) == 0) return;
+  SPIDER_DEVICE static void fill_ghost_points(const WarpState& state, int slot) {
+    if constexpr (point_fields > 0 && Shape::x_axis.mirrors()) {
+      if ((state.flags & fills_points) == 0) return;
       const device::Pair turned =
-          device::load_shared_pair(static_cast<Shared>(turned_points + 8 * Tile::thread_index()));
+          device::load_shared_pair(static_cast<Shared>(mirror_points + 8 * Tile::thread_index()));
       SPIDER_UNROLL
       for (const std::uint32_t pair : turned.word) {
         Queue::copy_point(pair != 0, plane_of_points(slot), static_cast<int>(pair & 0xffffU),
@@ -972,71 +975,72 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: which
   /// cells of the tile are set at every step.
   template <int parity, GhostFill sets>
-  SPIDER_DEVICE static void take_plane(const Arguments& f, WarpState& way, std::int32_t b, int& slot,
+  SPIDER_DEVICE static void take_plane(const Arguments& f, WarpState& state, std::int32_t b, int& slot,
                                        int& point_slot, Planes& cells, Planes& sums) {
     const device::Vector range = device::load_shared(static_cast<Shared>(ranges));
     const auto word = [&](int i) { return static_cast<std::int32_t>(range.word[i]); };
     const int before = slot == 0 ? input_slots - 1 : slot - 1;
-    if (b + ahead < way.stream) {
+    if (b + ahead < state.stream) {
       const int next = slot + ahead < input_slots ? slot + ahead : slot + ahead - input_slots;
-      prefetch_plane(f, way, b + ahead, next, b + ahead >= word(0) && b + ahead < word(1));
+      prefetch_plane(f, state, b + ahead, next, b + ahead >= word(0) && b + ahead < word(1));
     }
-    if (b + ahead - 1 < way.stream) {
+    if (b + ahead - 1 < state.stream) {
       const int next = point_slot + ahead;
-      prefetch_fields(f, way, b + ahead - 1, next < point_slots ? next : next - point_slots);
+      prefetch_fields(f, state, b + ahead - 1, next < point_slots ? next : next - point_slots);
     }
     device::copy_async_commit();
     const int following = slot + 1 == input_slots ? 0 : slot + 1;
-    // What comes between both halves hides what loads wait for.
-    typename Tile::TurnedCells turned{};
-    const bool fills = Shape::x_axis.turns() && (way.flags & fills_columns) != 0;
+    // The code between load and store hides the latency of shared memory.
+    typename Tile::GhostCells turned{};
+    const bool fills = Shape::x_axis.mirrors() && (state.flags & fills_columns) != 0;
     if constexpr (!splits_ghost_copy) {
-      if ((way.flags & (fills_columns | moves_input)) != 0 && b + 1 < way.stream)
-        finish_load(f, way.flags, way.turned, b + 1, following);
+      if ((state.flags & (fills_columns | moves_input)) != 0 && b + 1 < state.stream)
+        finish_load(f, state.flags, state.turned, b + 1, following);
     } else if (fills) {
       device::copy_async_wait<ahead - 1>();
       device::sync_warp();
-      Tile::load_mirror_ghosts(way.turned, static_cast<Shared>(following * input_bytes), turned);
+      Tile::load_mirror_ghosts(state.turned, static_cast<Shared>(following * input_bytes), turned);
     }
-    const PlaneCursor at{way.start + b,
-                         static_cast<Shared>(slot * input_bytes) + way.lane_row,
-                         static_cast<Shared>(before * input_bytes) + way.lane_row,
-                         way.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes),
+    const PlaneCursor at{state.start + b,
+                         static_cast<Shared>(slot * input_bytes) + state.lane_row,
+                         static_cast<Shared>(before * input_bytes) + state.lane_row,
+                         state.lane_edges + static_cast<Shared>(parity * Layout::edge_bytes),
                          point_slot,
-                         way.cells,
-                         way.centers};
-    const std::uint32_t stored_rows = b >= word(2) && b < word(3) ? way.stored_rows : 0;
+                         state.cells,
+                         state.centers};
+    const std::uint32_t stored_rows = b >= word(2) && b < word(3) ? state.stored_rows : 0;
     const auto finish = [&](bool whole, int i, Row& u) {
       const bool is_stored = (stored_rows >> i & 1U) != 0;
-      Tile::store_row(whole, is_stored ? way.cells & stored_cells : 0, way.output + i * f.output_stride[1],
-                      u);
+      Tile::store_row(whole, is_stored ? state.cells & stored_cells : 0,
+                      state.output + i * f.output_stride[1], u);
     };
-    const bool whole = (way.flags & stores_vectors) != 0;
-    // What seldom runs needs but one copy of the chain.
+    const bool whole = (state.flags & stores_vectors) != 0;
+    // The rare path instantiates the level pipeline once, for code size.
     constexpr bool is_always_near = sets == GhostFill::any && boundary_path_is_rare;
     if (is_always_near || !whole || is_at_face(f, at.z)) {
       advance_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else if constexpr (!is_always_near) {
       advance_rows<0, false>(f, at, cells, sums, [&](int i, Row& u) { finish(true, i, u); });
     }
-    // As a sum nvcc 13.0 loses it in some kernels: rows were stored where no register says.
-    way.output = device::opaque_advance(way.output, f.output_stride[0]);
+    // nvcc 13.0 miscompiles a plain increment (stores to undefined addresses); hence an opaque one. It begins
+    // `steps` planes before the first input plane; only planes of the box are stored.
+    state.output = device::opaque_advance(state.output, f.output_stride[0]);
     constexpr bool columns_here = sets == GhostFill::any && sets_columns;
     constexpr bool rows_here = sets != GhostFill::none && has_constant_rows;
     constexpr std::uint32_t set_here = (columns_here ? at_columns : 0U) | (rows_here ? at_rows : 0U);
-    if (set_here != 0 && (way.flags & set_here) != 0) {
-      if (rows_here && (way.flags & at_rows) != 0)
-        fill_constant_rows<sets == GhostFill::any || !sets_columns>(way.flags, at, cells);
-      if (columns_here && (way.flags & at_columns) != 0)
-        set_columns(extent_of(f, 2), kept_word(origin), cells);
+    if (set_here != 0 && (state.flags & set_here) != 0) {
+      if (rows_here && (state.flags & at_rows) != 0)
+        fill_constant_rows<sets == GhostFill::any || !sets_columns>(state.flags, at, cells);
+      if (columns_here && (state.flags & at_columns) != 0)
+        set_columns(extent_of(f, 2), load_invariant(origin), cells);
     }
     if (splits_ghost_copy && fills)
-      Tile::store_mirror_ghosts(way.turned, static_cast<Shared>(following * input_bytes), turned);
+      Tile::store_mirror_ghosts(state.turned, static_cast<Shared>(following * input_bytes), turned);
     device::copy_async_wait<ahead - 1>();
     device::sync_block();
     point_slot = point_slot + 1 == point_slots ? 0 : point_slot + 1;
-    fill_ghost_points(way, point_slot);
-    if (sets != GhostFill::none && sets_rows && (way.flags & at_rows) != 0) {
+    fill_ghost_points(state, point_slot);
+    if (sets != GhostFill::none && sets_rows && (state.flags & at_rows) != 0) {
       add_xy_neighbours<0, true>(f, at, cells, sums);
     } else {
       add_xy_neighbours<0, false>(f, at, cells, sums);
@@ -1045,7 +1049,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// What of WarpState::cells says where faces along x are held.
-  SPIDER_DEVICE static std::uint32_t find_ghost_lanes(const Walk& w) {
+  SPIDER_DEVICE static std::uint32_t find_ghost_lanes(const TileSweep& w) {
     const std::int32_t x = w.x0 + columns * device::lane_index();
     std::uint32_t held = 0;
     if (low_ghost_lanes_constant && x < 0) held |= x + columns == 0 ? beyond_low | beside_low : beyond_low;
@@ -1053,9 +1057,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return held;
   }
 
-  /// Sets the planes of the input to what nobody requests: numbers that count nowhere, but for constants
-  /// beyond faces that are held.
-  SPIDER_DEVICE static void fill_planes(const Walk& w) {
+  /// Fills the input planes with what nobody requests: finite values that no output uses, and constants of
+  /// ghost lanes.
+  SPIDER_DEVICE static void fill_planes(const TileSweep& w) {
     constexpr int threads = warps * 32;
     static_assert(threads * Tile::vector_bytes % input_row_bytes == 0,
                   "a thread has the same columns of all rows");
@@ -1074,30 +1078,30 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::store_shared(static_cast<Shared>(16 * i), v);
   }
 
-  SPIDER_DEVICE static void keep_walk(const Walk& w) {
+  SPIDER_DEVICE static void store_sweep(const TileSweep& w) {
     device::Vector v[walk_vectors]{};
-    std::memcpy(&v, &w, sizeof(Walk));
+    std::memcpy(&v, &w, sizeof(TileSweep));
     SPIDER_UNROLL
     for (int i = 0; i < walk_vectors; ++i) device::store_shared(static_cast<Shared>(walk + 16 * i), v[i]);
   }
 
   /// Are columns of a tile set at every step?
-  SPIDER_DEVICE static bool has_set_columns(const Walk& w) {
+  SPIDER_DEVICE static bool has_set_columns(const TileSweep& w) {
     const std::int32_t shown = mirrors_constant ? find_mirrored_constant(w.extent[2], w.x0) : width;
     return (sets_low && w.x0 < 0) || (shown >= 0 && shown < width) ||
            (sets_high && w.x0 + width > w.extent[2] && !(holds_high && (w.extent[2] - w.x0) % columns == 0));
   }
 
   /// Has a tile a row where a face that turns shows the constant beyond the other one?
-  SPIDER_DEVICE static bool has_mirrored_row(const Walk& w) {
+  SPIDER_DEVICE static bool has_mirrored_row(const TileSweep& w) {
     constexpr auto along = Shape::lines();
-    if (!along.turns() || !Shape::rows_end) return false;
+    if (!along.mirrors() || !Shape::rows_end) return false;
     const std::int32_t row = along.mirrors_low ? along.begin(w.extent[1]) - 1 : along.end(w.extent[1]);
     return row >= w.y0 && row < w.y0 + Tile::height;
   }
 
   /// Is one of `count` rows from y on set at every step, or one next to them?
-  SPIDER_DEVICE static bool has_ghost_rows(const Walk& w, std::int32_t y, int count) {
+  SPIDER_DEVICE static bool has_ghost_rows(const TileSweep& w, std::int32_t y, int count) {
     if constexpr (has_constant_rows) {
       constexpr auto along = Shape::lines();
       const std::int32_t low = along.begin(w.extent[1]) - 1;
@@ -1111,7 +1115,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   }
 
   /// Bits of WarpState::flags.
-  SPIDER_DEVICE static std::uint32_t find_constant_rows(const Walk& w, std::int32_t y) {
+  SPIDER_DEVICE static std::uint32_t find_constant_rows(const TileSweep& w, std::int32_t y) {
     std::uint32_t found = 0;
     if constexpr (has_constant_rows) {
       constexpr auto along = Shape::lines();
@@ -1125,20 +1129,20 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return found;
   }
 
-  SPIDER_DEVICE static GhostFill ghost_fill_of(const Walk& w) {
+  SPIDER_DEVICE static GhostFill ghost_fill_of(const TileSweep& w) {
     if (has_set_columns(w) || (takes_any && has_mirrored_row(w))) return GhostFill::any;
     if (!has_ghost_rows(w, w.y0, Tile::height)) return GhostFill::none;
     return takes_rows ? GhostFill::rows : GhostFill::any;
   }
 
-  SPIDER_DEVICE static WarpState find_way(const SweepArguments& f, const Walk& w) {
+  SPIDER_DEVICE static WarpState find_state(const SweepArguments& f, const TileSweep& w) {
     const int first = device::warp_index() * rows;
     const int lane = device::lane_index();
-    Piece piece = Tile::plan_copies(f, w);
+    CopyPlan piece = Tile::plan_copies(f, w);
     Tile::find_offsets(f, piece);
     const Wanted wanted = Tile::find_wanted(f, w, first);
     if (Tile::thread_index() == 0) {
-      keep_walk(w);
+      store_sweep(w);
       device::store_shared(static_cast<Shared>(origin), static_cast<std::uint32_t>(w.x0));
       device::store_shared(static_cast<Shared>(origin + 4), static_cast<std::uint32_t>(w.y0));
       // A tile without any has none to request either.
@@ -1155,37 +1159,38 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::store_shared(static_cast<Shared>(ranges), range);
     }
     const std::int32_t y = w.y0 + first;
-    WarpState way{};
-    way.stream = warp_uniform(w.stored[0].end - w.start + steps);
-    way.start = w.start;
-    for (int n = 0; n < rows; ++n) way.offset[n] = piece.offset[n];
-    way.stored_rows = wanted.rows;
-    way.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U) | find_ghost_lanes(w);
-    way.centers = find_center_weights(way.cells);
+    WarpState state{};
+    state.stream = warp_uniform(w.stored[0].end - w.start + steps);
+    state.start = w.start;
+    for (int n = 0; n < rows; ++n) state.offset[n] = piece.offset[n];
+    state.stored_rows = wanted.rows;
+    state.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U) | find_ghost_lanes(w);
+    state.centers = find_center_weights(state.cells);
     if (device::warp_index() == 0) {  // the lanes of all warps have the same columns
       device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_ghost_lanes(w));
     }
-    if constexpr (Shape::x_axis.turns()) way.turned = Tile::find_mirror_ghosts(w);
-    way.flags = device::warp_max(
-        (wanted.whole ? stores_vectors : 0U) | (has_set_columns(w) ? at_columns : 0U) |
-        (has_ghost_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |
-        (way.turned.exist() ? fills_columns : 0U) | (Tile::splits_words && !piece.whole ? moves_input : 0U));
-    way.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
-    way.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
-    way.output = static_cast<Element*>(f.output) + (w.x0 + lane * columns) + y * f.output_stride[1] +
-                 (w.start - steps) * f.output_stride[0];
-    return way;
+    if constexpr (Shape::x_axis.mirrors()) state.turned = Tile::find_mirror_ghosts(w);
+    state.flags =
+        device::warp_max((wanted.whole ? stores_vectors : 0U) | (has_set_columns(w) ? at_columns : 0U) |
+                         (has_ghost_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |
+                         (state.turned.exist() ? fills_columns : 0U) |
+                         (Tile::splits_words && !piece.whole ? moves_input : 0U));
+    state.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
+    state.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
+    state.output = static_cast<Element*>(f.output) + (w.x0 + lane * columns) + y * f.output_stride[1] +
+                   (w.start - steps) * f.output_stride[0];
+    return state;
   }
 
-  /// Where it is seldom, apart: among the others it made those up to 3 % slower, and is itself slower so.
+  /// Out of line where rare: inlined it slowed the common paths by up to 3 %.
   SPIDER_DEVICE_NOINLINE void run_boundary_noinline(const Arguments& f) {
-    Walk w;
-    if (Tile::find_walk(f, w)) run<GhostFill::any>(f, w);
+    TileSweep w;
+    if (Tile::find_tile(f, w)) run<GhostFill::any>(f, w);
   }
 
   /// `sets`: as ghost_fill_of says.
   template <GhostFill sets>
-  SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
+  SPIDER_DEVICE static void run(const Arguments& f, const TileSweep& w) {
     fill_planes(w);
     if constexpr (point_fields > 0) {
       for (int i = points / 16 + Tile::thread_index(); i < shared_bytes / 16; i += warps * 32)
@@ -1193,29 +1198,29 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     Tile::list_sources(w);
     device::sync_block();
-    WarpState way = find_way(f, w);
-    list_points(f, w, way);
+    WarpState state = find_state(f, w);
+    list_points(f, w, state);
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
-      const bool is_plain = b >= kept_word(ranges) && b < kept_word(ranges + 4);
-      if (b < way.stream) prefetch_plane(f, way, b, b, is_plain);
-      if (b > 0 && b <= way.stream) prefetch_fields(f, way, b - 1, b - 1);
+      const bool is_plain = b >= load_invariant(ranges) && b < load_invariant(ranges + 4);
+      if (b < state.stream) prefetch_plane(f, state, b, b, is_plain);
+      if (b > 0 && b <= state.stream) prefetch_fields(f, state, b - 1, b - 1);
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
-    if ((way.flags & (fills_columns | moves_input)) != 0) finish_load(f, way.flags, way.turned, 0, 0);
+    if ((state.flags & (fills_columns | moves_input)) != 0) finish_load(f, state.flags, state.turned, 0, 0);
     device::sync_block();
     Planes cells = {};
     Planes sums = {};
     int slot = 0;
     int point_slot = point_slots - 1;
-    // Two planes a turn, always: registers change their roles from plane to plane. What comes behind the last
-    // one counts nowhere.
+    // Two planes a round, so that the buffer of edge rows (`parity`) is a constant in the code. A plane after
+    // the last one has no stored output.
     SPIDER_NO_UNROLL
-    for (std::int32_t b = 0; b < way.stream; b += 2) {
-      take_plane<0, sets>(f, way, b, slot, point_slot, cells, sums);
-      take_plane<1, sets>(f, way, b + 1, slot, point_slot, cells, sums);
+    for (std::int32_t b = 0; b < state.stream; b += 2) {
+      take_plane<0, sets>(f, state, b, slot, point_slot, cells, sums);
+      take_plane<1, sets>(f, state, b + 1, slot, point_slot, cells, sums);
     }
   }
 };

@@ -14,6 +14,10 @@
 /// steps of a vector, along y of eight rows, half a group. Its chunks of rows then begin in the middle of
 /// groups, and the second half of a group waits for the next one. All are complete with the same group.
 ///
+/// Faces. Ghost cells of the input are filled in the ring by the index map (fill_cells). Of many steps the
+/// rules between steps are missing: what constants make of them is added to sums (add_constants); cells at
+/// other faces are left to rims2d.h.
+///
 /// A `Stencil` has, beside what spider/field/field2d.h wants, as static members:
 /// - Storage: of spider/values/storage.h, for cells of 16 bits;
 /// - row_low, row_high: lowest and highest dy;

@@ -126,7 +126,7 @@ struct Stepping2d {
   static constexpr bool left_acts = x_axis.is_closed_low(), right_acts = x_axis.is_closed_high();
   /// Where one face along y turns and the other ends, steps of a field of few rows reach from one to the
   /// other: there both end.
-  static constexpr bool may_have_few_rows = y_axis.turns() && (top_acts || bottom_acts);
+  static constexpr bool may_have_few_rows = y_axis.mirrors() && (top_acts || bottom_acts);
 
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
@@ -210,15 +210,15 @@ struct Stepping2d {
   }
 
   /// No face near; the strip begins or ends at one; or one is near along y, or two along x.
-  enum class Where { inside, side, face };
+  enum class Path { interior, x_boundary, y_boundary };
 
   using Row = Number[columns];
   /// A row with the cells beside it, which other lanes have; column c is at rx + c.
   using WideRow = Number[columns + 2 * rx];
   /// The sums of a step and rows that wait; of a window the rows before the one that comes next.
-  static constexpr int held_rows = 2 * ry + kept_rows;
-  static constexpr int held_cells = is_window ? columns + 2 * rx : columns;
-  using Sums = Number[held_rows][held_cells];
+  static constexpr int state_rows = 2 * ry + kept_rows;
+  static constexpr int state_cells = is_window ? columns + 2 * rx : columns;
+  using Sums = Number[state_rows][state_cells];
 
   /// The fields of the next row, being loaded, and those of the rows that the steps of a warp complete, from
   /// the first step on.
@@ -258,7 +258,7 @@ struct Stepping2d {
   template <class Axis>
   SPIDER_DEVICE static Span find_readable_span(const Axis& axis, const Span& box, int low, int high,
                                                std::int32_t extent) {
-    if (axis.turns()) return {box.begin + all_steps * low, box.end + all_steps * high};
+    if (axis.mirrors()) return {box.begin + all_steps * low, box.end + all_steps * high};
     const FarSpan span =
         find_readable(axis.rules, {box.begin, box.end}, all_steps * low, all_steps * high, extent);
     return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
@@ -318,8 +318,8 @@ struct Stepping2d {
   enum class Copies { direct, vectors, cells };
 
   /// Cells of a row beyond such a face: a warp takes 32 together.
-  static constexpr int turned_pieces = x_axis.turns() ? (overlap_columns + 31) / 32 : 0;
-  static_assert(32 * turned_pieces + width / vector_elements <= width, "the table has room for them");
+  static constexpr int ghost_pieces = x_axis.mirrors() ? (overlap_columns + 31) / 32 : 0;
+  static_assert(32 * ghost_pieces + width / vector_elements <= width, "the table has room for them");
 
   /// Columns of a strip that lie beyond faces that turn, in whole vectors: those before `low`, and from
   /// `high` to before `end`.
@@ -344,7 +344,7 @@ struct Stepping2d {
   /// Where a wanted column is taken from.
   SPIDER_DEVICE static std::int32_t find_input_column(const Walk& w, std::int32_t x) {
     constexpr auto axis = across();
-    if constexpr (axis.turns()) return mirror_index(axis.rules, x, w.cols);
+    if constexpr (axis.mirrors()) return mirror_index(axis.rules, x, w.cols);
     return static_cast<std::int32_t>(wrap_index(axis.rules, x, w.cols));
   }
 
@@ -359,15 +359,15 @@ struct Stepping2d {
       return Copies::direct;
     const auto wanted = [&](std::int32_t x) {
       constexpr auto axis = across();
-      return readable.holds(x) && (axis.turns() || holds_index(axis.rules, x, w.cols));
+      return readable.holds(x) && (axis.mirrors() || holds_index(axis.rules, x, w.cols));
     };
     // Cells beyond faces that turn are listed behind the vectors.
     [[maybe_unused]] MirrorGhosts turned{};
-    if constexpr (x_axis.turns()) turned = find_mirror_ghosts(w);
+    if constexpr (x_axis.mirrors()) turned = find_mirror_ghosts(w);
     std::uint32_t broken = 0;
-    if constexpr (x_axis.turns()) broken = turned.count() > 32 * turned_pieces ? 1 : 0;
+    if constexpr (x_axis.mirrors()) broken = turned.count() > 32 * ghost_pieces ? 1 : 0;
     for (int v = device::lane_index(); v < width / vector_elements; v += 32) {
-      if constexpr (x_axis.turns()) {
+      if constexpr (x_axis.mirrors()) {
         if (turned.holds(vector_elements * v)) continue;
       }
       const std::int32_t x = w.x0 + vector_elements * v;
@@ -380,11 +380,11 @@ struct Stepping2d {
     }
     const bool by_cells = device::warp_max(broken) != 0 || !aligned();
     const int piece = by_cells ? 1 : vector_elements;
-    const int pieces = width / piece + (by_cells ? 0 : 32 * turned_pieces);
+    const int pieces = width / piece + (by_cells ? 0 : 32 * ghost_pieces);
     for (int i = thread; i < pieces; i += 32 * warps) {
       int c = i * piece;
       bool is_copied = true;
-      if constexpr (x_axis.turns()) {
+      if constexpr (x_axis.mirrors()) {
         const int cell = i - width / vector_elements;
         if (!by_cells) is_copied = cell < 0 ? !turned.holds(c) : cell < turned.count();
         if (!by_cells && cell >= 0) c = turned.column(cell);
@@ -405,7 +405,7 @@ struct Stepping2d {
     y = clamp(y, w.readable_rows.begin, w.readable_rows.end - 1);
     if (!holds_row(w, y)) return clamp(y, 0, w.rows - 1);
     constexpr auto axis = down();
-    if constexpr (axis.turns()) return mirror_index(axis.rules, y, w.rows);
+    if constexpr (axis.mirrors()) return mirror_index(axis.rules, y, w.rows);
     return static_cast<std::int32_t>(wrap_index(axis.rules, y, w.rows));
   }
 
@@ -413,7 +413,7 @@ struct Stepping2d {
   template <Copies copies>
   SPIDER_DEVICE static void request_pieces(const Arguments& f, const Walk& w, int warp, std::int32_t b) {
     constexpr int row_pieces = copies == Copies::cells     ? columns
-                               : copies == Copies::vectors ? lane_vectors + turned_pieces
+                               : copies == Copies::vectors ? lane_vectors + ghost_pieces
                                                            : lane_vectors;
     constexpr int pieces = slot_rows * row_pieces;
     constexpr int rounds = (pieces + warps - 1) / warps;
@@ -442,7 +442,7 @@ struct Stepping2d {
         const device::Pair place = device::load_shared_pair(static_cast<device::Shared>(table + 8 * v));
         const Element* from = row + static_cast<std::int32_t>(place.word[0]);
         const bool wanted = place.word[1] != ~0U;
-        if (copies == Copies::vectors && (turned_pieces == 0 || v < 32 * lane_vectors)) {
+        if (copies == Copies::vectors && (ghost_pieces == 0 || v < 32 * lane_vectors)) {
           device::copy_async_if(wanted, to + place.word[1], from);
         } else if constexpr (Cells::element_bytes >= 4) {
           copy_cell_async_if(wanted, to + place.word[1], from);
@@ -553,77 +553,96 @@ struct Stepping2d {
     Sides s;
     find_sides<edge, k, form != RowForm::cross && form != RowForm::rings>(w, u, s, nothing);
     if constexpr (form == RowForm::taps) {
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        out[c] = add_tap_row(u, s, ry, c, sums[0][c]);
-        SPIDER_UNROLL
-        for (int i = 0; i < 2 * ry; ++i) {
-          sums[i][c] = i + 1 < 2 * ry ? add_tap_row(u, s, ry - 1 - i, c, sums[i + 1 < 2 * ry ? i + 1 : i][c])
-                                      : begin_sum(u, s, -ry, c);
-        }
-      }
+      add_by_taps(u, s, sums, out);
     } else if constexpr (form == RowForm::even) {
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        const Number pair = cell(u, s, c - 1) + cell(u, s, c + 1);
-        const Number outer = add_product(Stencil::weight(1, 1), pair, product(Stencil::weight(1, 0), u[c]));
-        out[c] = sums[0][c] + outer;
-        sums[0][c] =
-            add_product(Stencil::weight(0, 1), pair, add_product(Stencil::weight(0, 0), u[c], sums[1][c]));
-        sums[1][c] = outer;
-      }
+      add_by_pairs(u, s, sums, out);
     } else if constexpr (form == RowForm::rings) {
-      // near[c] = u[c - 1] + last[c], far[c] = u[c - 2] + last but one[c]; a point has those here and one or
-      // two beyond.
-      const Number weight = Stencil::weight(0, 1);
-      const Number center = Stencil::weight(0, 0);
-      Number near[columns + 1];
-      Number far[columns + 2];
-      near[columns] = u[columns - 1] + beyond<edge, k>(w, sums[3], 0);
-      far[columns] = u[columns - 2] + beyond<edge, k>(w, sums[2], 0);
-      far[columns + 1] = u[columns - 1] + beyond<edge, k>(w, sums[2], 1);
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        near[c] = cell(u, s, c - 1) + sums[3][c];
-        far[c] = cell(u, s, c - 2) + sums[2][c];
-      }
-      SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        out[c] = sums[0][c] + far[c + 2];
-        sums[0][c] = device::multiply_add(weight, near[c + 1], sums[1][c]);
-        sums[1][c] = device::multiply_add(center, u[c], device::multiply_add(weight, near[c], far[c]));
-        sums[2][c] = sums[3][c];
-        sums[3][c] = u[c];
-      }
+      add_by_rings<edge, k>(w, u, s, sums, out);
     } else {
-      // diagonal[c] = w (u[c - 1] here + u[c] in the row before). sums[1] = w u, sums[0] = centre and one
-      // diagonal.
-      const Number weight = Stencil::weight(0, 1);
-      const Number center = Stencil::weight(0, 0);
-      const int lane = device::lane_index();
-      // The pair beyond the last column is the right lane's first, from this lane's last cell and the row
-      // before.
-      Number above = take(sums[1][0], lane + 1);
-      if constexpr (edge && right_acts) {
-        constexpr FaceRule rule = x_rules.high;
-        const Number mapped = rule == FaceRule::constant ? weight * constant_of<k>(x_rules.high_value)
-                              : rule == FaceRule::mirror
-                                  ? (w.cols > 1 ? sums[1][columns - 2] : sums[1][columns - 1])
-                                  : sums[1][columns - 1];
-        if (w.right_face && lane == 31) above = mapped;
-      }
-      const Number first = add_product(weight, s.left[0], sums[1][0]);
-      const Number behind = add_product(weight, u[columns - 1], above);
-      Number diagonal = first;
+      add_by_diagonals<edge, k>(w, u, s, sums, out);
+    }
+  }
+
+  SPIDER_DEVICE static void add_by_taps(const Row& u, const Sides& s, Sums& sums, Row& out) {
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      out[c] = add_tap_row(u, s, ry, c, sums[0][c]);
       SPIDER_UNROLL
-      for (int c = 0; c < columns; ++c) {
-        const Number next =
-            c + 1 < columns ? add_product(weight, u[c], sums[1][c + 1 < columns ? c + 1 : c]) : behind;
-        out[c] = sums[0][c] + next;
-        sums[0][c] = device::multiply_add(center, u[c], diagonal);
-        sums[1][c] = product(weight, u[c]);
-        diagonal = next;
+      for (int i = 0; i < 2 * ry; ++i) {
+        sums[i][c] = i + 1 < 2 * ry ? add_tap_row(u, s, ry - 1 - i, c, sums[i + 1 < 2 * ry ? i + 1 : i][c])
+                                    : begin_sum(u, s, -ry, c);
       }
+    }
+  }
+
+  SPIDER_DEVICE static void add_by_pairs(const Row& u, const Sides& s, Sums& sums, Row& out) {
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      const Number pair = cell(u, s, c - 1) + cell(u, s, c + 1);
+      const Number outer = add_product(Stencil::weight(1, 1), pair, product(Stencil::weight(1, 0), u[c]));
+      out[c] = sums[0][c] + outer;
+      sums[0][c] =
+          add_product(Stencil::weight(0, 1), pair, add_product(Stencil::weight(0, 0), u[c], sums[1][c]));
+      sums[1][c] = outer;
+    }
+  }
+
+  template <bool edge, int k>
+  SPIDER_DEVICE static void add_by_rings(const Walk& w, const Row& u, const Sides& s, Sums& sums, Row& out) {
+    // near[c] = u[c - 1] + last[c], far[c] = u[c - 2] + last but one[c]; a point has those here and one or
+    // two beyond.
+    const Number weight = Stencil::weight(0, 1);
+    const Number center = Stencil::weight(0, 0);
+    Number near[columns + 1];
+    Number far[columns + 2];
+    near[columns] = u[columns - 1] + beyond<edge, k>(w, sums[3], 0);
+    far[columns] = u[columns - 2] + beyond<edge, k>(w, sums[2], 0);
+    far[columns + 1] = u[columns - 1] + beyond<edge, k>(w, sums[2], 1);
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      near[c] = cell(u, s, c - 1) + sums[3][c];
+      far[c] = cell(u, s, c - 2) + sums[2][c];
+    }
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      out[c] = sums[0][c] + far[c + 2];
+      sums[0][c] = device::multiply_add(weight, near[c + 1], sums[1][c]);
+      sums[1][c] = device::multiply_add(center, u[c], device::multiply_add(weight, near[c], far[c]));
+      sums[2][c] = sums[3][c];
+      sums[3][c] = u[c];
+    }
+  }
+
+  template <bool edge, int k>
+  SPIDER_DEVICE static void add_by_diagonals(const Walk& w, const Row& u, const Sides& s, Sums& sums,
+                                             Row& out) {
+    // diagonal[c] = w (u[c - 1] here + u[c] in the row before). sums[1] = w u, sums[0] = centre and one
+    // diagonal.
+    const Number weight = Stencil::weight(0, 1);
+    const Number center = Stencil::weight(0, 0);
+    const int lane = device::lane_index();
+    // The pair beyond the last column is the right lane's first, from this lane's last cell and the row
+    // before.
+    Number above = take(sums[1][0], lane + 1);
+    if constexpr (edge && right_acts) {
+      constexpr FaceRule rule = x_rules.high;
+      const Number mapped = rule == FaceRule::constant ? weight * constant_of<k>(x_rules.high_value)
+                            : rule == FaceRule::mirror
+                                ? (w.cols > 1 ? sums[1][columns - 2] : sums[1][columns - 1])
+                                : sums[1][columns - 1];
+      if (w.right_face && lane == 31) above = mapped;
+    }
+    const Number first = add_product(weight, s.left[0], sums[1][0]);
+    const Number behind = add_product(weight, u[columns - 1], above);
+    Number diagonal = first;
+    SPIDER_UNROLL
+    for (int c = 0; c < columns; ++c) {
+      const Number next =
+          c + 1 < columns ? add_product(weight, u[c], sums[1][c + 1 < columns ? c + 1 : c]) : behind;
+      out[c] = sums[0][c] + next;
+      sums[0][c] = device::multiply_add(center, u[c], diagonal);
+      sums[1][c] = product(weight, u[c]);
+      diagonal = next;
     }
   }
 
@@ -909,21 +928,21 @@ struct Stepping2d {
 
   /// take_step() of RowForm::window. `before` is row y - ry of the step before, and becomes row y - 2 ry of
   /// this one, or of the last step row y - ry.
-  template <Where where, int k>
-  SPIDER_DEVICE static void take_step_of_window(const Arguments& f, const Walk& w, Sums& held,
+  template <Path path, int k>
+  SPIDER_DEVICE static void take_step_of_window(const Arguments& f, const Walk& w, Sums& window,
                                                 const Points& points, std::int32_t y, bool is_last, Row& u,
                                                 Row& before, Row& out) {
     WideRow rows[2 * ry + 1];
-    if constexpr (where == Where::face) fill_row<k>(w, y, u);
+    if constexpr (path == Path::y_boundary) fill_row<k>(w, y, u);
     Sides s;
-    find_sides<where != Where::inside, k>(w, u, s);
+    find_sides<path != Path::interior, k>(w, u, s);
     SPIDER_UNROLL
     for (int c = 0; c < columns + 2 * rx; ++c) {
       SPIDER_UNROLL
-      for (int i = 0; i < 2 * ry; ++i) rows[i][c] = held[i][c];
+      for (int i = 0; i < 2 * ry; ++i) rows[i][c] = window[i][c];
       rows[2 * ry][c] = cell(u, s, c - rx);
     }
-    if constexpr (where == Where::face && (top_acts || bottom_acts)) copy_images(w, y, rows);
+    if constexpr (path == Path::y_boundary && (top_acts || bottom_acts)) copy_images(w, y, rows);
     update_window<k>(f, points, y, w.x0 + device::lane_index() * columns, rows, before, out);
     if constexpr (reads_before) {
       SPIDER_UNROLL
@@ -932,12 +951,12 @@ struct Stepping2d {
     SPIDER_UNROLL
     for (int i = 0; i < 2 * ry; ++i) {
       SPIDER_UNROLL
-      for (int c = 0; c < columns + 2 * rx; ++c) held[i][c] = rows[i + 1][c];
+      for (int c = 0; c < columns + 2 * rx; ++c) window[i][c] = rows[i + 1][c];
     }
   }
 
   /// Adds row y to the sums of step k and gives the row y - ry of the next step.
-  template <Where where, int k>
+  template <Path path, int k>
   SPIDER_DEVICE static void take_step(const Arguments& f, const Walk& w, Sums& sums, const Points& points,
                                       std::int32_t y, Row& u, Row& out) {
     Row earlier;
@@ -945,10 +964,10 @@ struct Stepping2d {
       SPIDER_UNROLL
       for (int c = 0; c < columns; ++c) earlier[c] = earlier_row(sums)[c];
     }
-    if constexpr (where == Where::face) {
+    if constexpr (path == Path::y_boundary) {
       add_row_at_face<k>(w, sums, y, u, out);
     } else {
-      add_row<where == Where::side, k>(w, sums, u, out);
+      add_row<path == Path::x_boundary, k>(w, sums, u, out);
     }
     if constexpr (updates)
       update_row<k>(f, points, y - ry, w.x0 + device::lane_index() * columns, earlier, out);
@@ -961,20 +980,20 @@ struct Stepping2d {
     }
   }
 
-  template <Where where, int k>
+  template <Path path, int k>
   SPIDER_DEVICE static void take_steps(const Arguments& f, const Walk& w, Sums (&sums)[steps],
                                        const Points& points, std::int32_t y, Row& u, Row& before,
                                        bool is_last_warp) {
     Row out;
     if constexpr (is_window) {
       const bool is_last = k + 1 == last_steps && is_last_warp;
-      take_step_of_window<where, k>(f, w, sums[k], points, y, is_last, u, before, out);
+      take_step_of_window<path, k>(f, w, sums[k], points, y, is_last, u, before, out);
     } else {
-      take_step<where, k>(f, w, sums[k], points, y, u, out);
+      take_step<path, k>(f, w, sums[k], points, y, u, out);
     }
     if constexpr (k + 1 < steps) {
       if (k + 1 != last_steps || !is_last_warp)
-        take_steps<where, k + 1>(f, w, sums, points, y - ry, out, before, is_last_warp);
+        take_steps<path, k + 1>(f, w, sums, points, y - ry, out, before, is_last_warp);
     }
     SPIDER_UNROLL
     for (int c = 0; c < columns; ++c) u[c] = out[c];
@@ -1003,7 +1022,7 @@ struct Stepping2d {
     }
   }
 
-  SPIDER_DEVICE static void keep_row(device::Shared to, const Row& u) {
+  SPIDER_DEVICE static void store_row(device::Shared to, const Row& u) {
     SPIDER_UNROLL
     for (int i = 0; i < number_vectors; ++i) {
       device::Vector v;
@@ -1088,24 +1107,24 @@ struct Stepping2d {
   };
 
   /// Rounds in which no warp is near a face in y, so that rows follow each other in straight code.
-  SPIDER_DEVICE static Span find_plain_rounds(const Walk& w, const SweepPlan& course) {
-    if (w.narrow || w.few_rows) return {course.rounds, course.rounds};
+  SPIDER_DEVICE static Span find_plain_rounds(const Walk& w, const SweepPlan& plan) {
+    if (w.narrow || w.few_rows) return {plan.rounds, plan.rounds};
     // The last warp's last step takes row y in round before_chain + warps - 1 + (y + late - start) / batch.
     constexpr int late = (warps * steps - 1) * ry;
     const std::int32_t rows_ahead = ry + 1 + late - w.start;
     std::int32_t begin = 0;
     if (top_acts && rows_ahead > 0) begin = before_chain + warps - 1 + (rows_ahead + batch - 1) / batch;
-    std::int32_t end = course.rounds;
+    std::int32_t end = plan.rounds;
     const std::int32_t rows_before = w.rows - 1 - ry - w.start;
     if (bottom_acts) end = rows_before < 0 ? 0 : before_chain + rows_before / batch;
-    if (end > course.rounds) end = course.rounds;
-    return begin < end ? Span{begin, end} : Span{course.rounds, course.rounds};
+    if (end > plan.rounds) end = plan.rounds;
+    return begin < end ? Span{begin, end} : Span{plan.rounds, plan.rounds};
   }
 
-  template <Where where>
-  SPIDER_DEVICE static void take_rounds(const Arguments& f, const Walk& w, const SweepPlan& course,
+  template <Path path>
+  SPIDER_DEVICE static void take_rounds(const Arguments& f, const Walk& w, const SweepPlan& plan,
                                         const Span& rounds, Sums (&sums)[steps], Points& points) {
-    const int warp = course.warp;
+    const int warp = plan.warp;
     const bool is_last_warp = warp == warps - 1;
     const Number factor = is_last_warp ? Stencil::last : Stencil::back;
     const auto lane_place = place_of(number_vectors * device::lane_index());
@@ -1118,18 +1137,18 @@ struct Stepping2d {
     for (std::int32_t round = rounds.begin; round < rounds.end; ++round) {
       const auto inputs = static_cast<device::Shared>(round % input_slots * input_slot_bytes);
       const auto move_data = [&] {
-        if (round + ahead < course.batches) request(f, w, course.copies, warp, round + ahead);
+        if (round + ahead < plan.batches) request(f, w, plan.copies, warp, round + ahead);
         device::copy_async_commit();
         const std::int32_t done = round - before_chain - warps;
         if (done >= 0) {
-          store_results(f, w, warp, course.whole, first_result + done * batch,
+          store_results(f, w, warp, plan.whole, first_result + done * batch,
                         slot_of(before_chain + warps - 1, round + 1));
         }
-        if (staged && round < course.batches) widen_inputs(warp, inputs, slot_of(0, round));
+        if (staged && round < plan.batches) widen_inputs(warp, inputs, slot_of(0, round));
       };
       if (moves_first) move_data();
       const std::int32_t b = round - before_chain - warp;
-      if (b >= 0 && b < course.batches) {
+      if (b >= 0 && b < plan.batches) {
         const device::Shared from =
             lane_place + (staged || warp > 0 ? slot_of(before_chain + warp - 1, round + 1) : inputs);
         const device::Shared to = lane_place + slot_of(before_chain + warp, round);
@@ -1142,12 +1161,12 @@ struct Stepping2d {
           [[maybe_unused]] Row before;
           const auto place_before = static_cast<device::Shared>((batch + j) * row_bytes);
           if constexpr (reads_before) load_row(from + place_before, before);
-          take_steps<where, 0>(f, w, sums, points, y + j, u, before, is_last_warp);
+          take_steps<path, 0>(f, w, sums, points, y + j, u, before, is_last_warp);
           scale_row(factor, u);
-          keep_row(to + static_cast<device::Shared>(j * row_bytes), u);
-          if constexpr (reads_before) keep_row(to + place_before, before);
+          store_row(to + static_cast<device::Shared>(j * row_bytes), u);
+          if constexpr (reads_before) store_row(to + place_before, before);
         };
-        if constexpr (where != Where::face && Stencil::unrolled) {
+        if constexpr (path != Path::y_boundary && Stencil::unrolled) {
           Row rows[2];
           load(0, rows[0]);
           SPIDER_UNROLL
@@ -1171,21 +1190,21 @@ struct Stepping2d {
   }
 
   SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
-    SweepPlan course;
+    SweepPlan plan;
     // Through a shuffle, so that the compiler knows it is the same for the warp, and shuffles need no care.
-    course.warp = static_cast<int>(device::shuffle(static_cast<std::uint32_t>(device::warp_index()), 0));
+    plan.warp = static_cast<int>(device::shuffle(static_cast<std::uint32_t>(device::warp_index()), 0));
     const Span& stored = w.stored_columns;
-    course.whole = f.aligned_output && w.x0 % vector_elements == 0 && stored.begin % vector_elements == 0 &&
-                   stored.end % vector_elements == 0;
+    plan.whole = f.aligned_output && w.x0 % vector_elements == 0 && stored.begin % vector_elements == 0 &&
+                 stored.end % vector_elements == 0;
     const std::int32_t stream = w.stored_rows.end - w.start + overlap_rows;
-    course.batches = (stream + batch - 1) / batch;
-    course.rounds = course.batches + before_chain + warps;
-    course.copies = plan_copies(f, w);
+    plan.batches = (stream + batch - 1) / batch;
+    plan.rounds = plan.batches + before_chain + warps;
+    plan.copies = plan_copies(f, w);
     if constexpr (point_fields > 0) list_points(w);
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
-      if (b < course.batches) request(f, w, course.copies, course.warp, b);
+      if (b < plan.batches) request(f, w, plan.copies, plan.warp, b);
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
@@ -1195,36 +1214,36 @@ struct Stepping2d {
     SPIDER_UNROLL
     for (int k = 0; k < steps; ++k) {
       SPIDER_UNROLL
-      for (int i = 0; i < held_rows; ++i) {
+      for (int i = 0; i < state_rows; ++i) {
         SPIDER_UNROLL
-        for (int c = 0; c < held_cells; ++c) sums[k][i][c] = Number{0};
+        for (int c = 0; c < state_cells; ++c) sums[k][i][c] = Number{0};
       }
     }
     if constexpr (top_acts || bottom_acts || (left_acts && right_acts)) {
-      const Span plain = find_plain_rounds(w, course);
+      const Span plain = find_plain_rounds(w, plan);
       std::int32_t round = 0;
       SPIDER_NO_UNROLL
-      while (round < course.rounds) {
+      while (round < plan.rounds) {
         if (!plain.holds(round)) {
-          const Span near{round, round < plain.begin ? plain.begin : course.rounds};
-          take_rounds<Where::face>(f, w, course, near, sums, points);
+          const Span near{round, round < plain.begin ? plain.begin : plan.rounds};
+          take_rounds<Path::y_boundary>(f, w, plan, near, sums, points);
           round = near.end;
         } else {
-          take_plain_rounds(f, w, course, plain, sums, points);
+          take_plain_rounds(f, w, plan, plain, sums, points);
           round = plain.end;
         }
       }
     } else {
-      take_plain_rounds(f, w, course, Span{0, course.rounds}, sums, points);
+      take_plain_rounds(f, w, plan, Span{0, plan.rounds}, sums, points);
     }
   }
 
-  SPIDER_DEVICE static void take_plain_rounds(const Arguments& f, const Walk& w, const SweepPlan& course,
+  SPIDER_DEVICE static void take_plain_rounds(const Arguments& f, const Walk& w, const SweepPlan& plan,
                                               const Span& rounds, Sums (&sums)[steps], Points& points) {
     if constexpr (left_acts || right_acts) {
-      if (w.left_face || w.right_face) return take_rounds<Where::side>(f, w, course, rounds, sums, points);
+      if (w.left_face || w.right_face) return take_rounds<Path::x_boundary>(f, w, plan, rounds, sums, points);
     }
-    take_rounds<Where::inside>(f, w, course, rounds, sums, points);
+    take_rounds<Path::interior>(f, w, plan, rounds, sums, points);
   }
 };
 

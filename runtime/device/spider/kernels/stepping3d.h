@@ -12,10 +12,10 @@
 /// those beyond faces that turn the field round where the stencil `is_even`: their input is the field's,
 /// turned round. Beyond the others it ends. Constants along x and y lie in all planes in shared memory from
 /// the start, and nothing else stays written there. Other columns are filled in every plane that is handed
-/// on, by the rule, and other rows are read from where the rule finds them. Planes of taps of radius 1 are
-/// streamed on beyond such a face: what lies there is handed on, too, or the first plane is added twice. For
-/// other radii, and for `mirror` at the low face, whose planes would come too late, planes near faces are
-/// added with the weights of all cells that the rules take from them.
+/// on, by the rule, and other rows are read from where the rule finds them. For radius 1 each step also
+/// publishes the ghost plane, or adds the first plane twice where it equals its ghost. For other radii, and
+/// for `mirror` at the low face, whose ghost plane would come too late, a plane near a face is added once,
+/// with the summed weights of itself and its mirror images.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/values/cells.h;
@@ -25,7 +25,7 @@
 /// at
 ///   most and at least 0;
 /// - is_even: are its weights even along all axes, reach one cell, and is there no update?
-/// - has_diagonal_taps: does a tap lead to another column and another row?
+/// - has_diagonal_taps: is there a tap with dy != 0 and dx != 0?
 /// - form, weight(dz, dy, dx), of several sums sum_count and weight(sum, dz, dy, dx); last: what results are
 /// multiplied with, so that all weights sum up rightly;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
@@ -70,8 +70,8 @@ sweep_stepping3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   SPIDER_ENTRY;
   const TellRimsAtExit tells(field);
   using Kernel = Stepping3d<Stencil>;
-  typename Kernel::Walk walk;
-  if (!Kernel::find_walk(field, walk)) return;
+  typename Kernel::TileSweep walk;
+  if (!Kernel::find_tile(field, walk)) return;
   Kernel::run(field, walk);
 }
 
@@ -105,8 +105,8 @@ struct Stepping3dLayout : StepShape<Stencil, Stencil::is_even> {
   static constexpr int first_plane = -Shape::rz;
   static constexpr bool streams_faces =
       Shape::rz == 1 && (Shape::z_axis.mirrors_low || Shape::z_rules.low != FaceRule::mirror);
-  static constexpr bool keeps_constants = true;
-  static constexpr bool takes_cells = true;
+  static constexpr bool prefills_constants = true;
+  static constexpr bool has_single_cells = true;
   static constexpr bool columns_last = false;
 };
 
@@ -128,8 +128,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   using Tile::input_bytes, Tile::input_row_bytes, Tile::input_slots, Tile::row_bytes, Tile::sources;
   using Tile::larger, Tile::overlap_planes, Tile::vector_bytes, Tile::rx, Tile::ry, Tile::rz, Tile::y_rules,
       Tile::z_rules;
-  using typename Tile::Piece, typename Tile::Range, typename Tile::Row, typename Tile::MirrorGhosts,
-      typename Tile::Walk, typename Tile::Wanted;
+  using typename Tile::CopyPlan, typename Tile::Range, typename Tile::Row, typename Tile::MirrorGhosts,
+      typename Tile::TileSweep, typename Tile::Wanted;
   static constexpr PlaneForm form = Stencil::form;
   static constexpr int beyond = Layout::beyond, levels = Layout::levels, level_bytes = Layout::level_bytes;
   static constexpr int plane_rows = Layout::plane_rows;
@@ -138,7 +138,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// Are rows beyond a face read from where others lie?
   static constexpr bool maps_rows = (Tile::y_axis.is_closed_low() && y_rules.low != FaceRule::constant) ||
                                     (Tile::y_axis.is_closed_high() && y_rules.high != FaceRule::constant);
-  static constexpr bool keeps_constants = Tile::keeps_rows || Tile::keeps_columns;
+  static constexpr bool prefills_constants = Tile::prefills_rows || Tile::prefills_columns;
   static constexpr bool adds_images = (front_acts || back_acts) && !streams_faces;
 
   static constexpr int places = sources + 4 * height;  ///< where rows are read in a plane
@@ -158,18 +158,18 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
   static constexpr bool reads_points = point_fields > 0 || reads_before;
-  static constexpr bool keeps_input = UpdateReads<Stencil>::input && !reads_before;
+  static constexpr bool waits_for_sums = UpdateReads<Stencil>::input && !reads_before;
   /// Where in a plane the points' fields lie: the tile's columns, then its rows.
   static constexpr int point_table =
       (face_weights + (adds_images ? number_bytes * warps * plane_weights : 0) + 15) / 16 * 16;
-  static constexpr int turned_cells =
+  static constexpr int mirror_ghosts =
       point_table + (reads_points ? (4 * (width + height) + 15) / 16 * 16 : 0);
-  static constexpr int kept_choices =
-      (turned_cells + (Tile::x_axis.turns() ? 8 * 32 * warps : 0) + 15) / 16 * 16;
+  static constexpr int tile_flags =
+      (mirror_ghosts + (Tile::x_axis.mirrors() ? 8 * 32 * warps : 0) + 15) / 16 * 16;
   /// Of a lane's piece in each of the rows that its warp requests.
   static constexpr int offset_vectors = (Tile::rows_of_warp + 3) / 4;
-  static constexpr int kept_offsets = kept_choices + 16 * 32 * warps;
-  static constexpr int ranges = kept_offsets + 16 * 32 * warps * offset_vectors;  ///< as store_flags says
+  static constexpr int copy_offsets = tile_flags + 16 * 32 * warps;
+  static constexpr int ranges = copy_offsets + 16 * 32 * warps * offset_vectors;  ///< as store_flags says
   static constexpr int shared_bytes = ranges + 48;
   static constexpr std::uint32_t none = ~0U;
   static constexpr int value_at = number_bytes == 8 ? 1 : 2;  ///< word of the value in an entry of `beyond`
@@ -183,13 +183,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   // Tables.
 
   /// Has the lane of a tile's column one of the field's, so that it writes all of its columns?
-  SPIDER_DEVICE static bool is_written(const Walk& w, std::int32_t column) {
+  SPIDER_DEVICE static bool is_written(const TileSweep& w, std::int32_t column) {
     const std::int32_t x = w.x0 + column / columns * columns;
-    return !Tile::is_kept_column(w, x) || !Tile::is_kept_column(w, x + columns - 1);
+    return !Tile::is_constant_column(w, x) || !Tile::is_constant_column(w, x + columns - 1);
   }
 
   /// Columns of the tile that have to be filled, of all warps alike: how many.
-  SPIDER_DEVICE static int list_columns_beyond(const Walk& w) {
+  SPIDER_DEVICE static int list_columns_beyond(const TileSweep& w) {
     int count = 0;
     if constexpr (columns_end && rx > 0) {
       constexpr int most = Layout::most_beyond / 2;
@@ -199,7 +199,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         const std::int32_t x = (d < most ? along.begin(w.extent[2]) : along.end(w.extent[2])) + d - most;
         const std::int32_t to = x - w.x0;
         const auto from = find_column(w, x);
-        const bool is_kept = Tile::is_kept_column(w, x);
+        const bool is_kept = Tile::is_constant_column(w, x);
         const bool is_beyond = from.constant || from.index != x;
         const bool known = from.constant || (from.index >= w.x0 && from.index < w.x0 + width);
         if (to < 0 || to >= width || !is_beyond || !known) continue;
@@ -219,7 +219,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// Fills all planes with nothing, and with what never changes, and the tables.
-  SPIDER_DEVICE static void prepare(const Walk& w) {
+  SPIDER_DEVICE static void prepare(const TileSweep& w) {
     for (int i = thread_index(); i < beyond / 16; i += warps * 32)
       device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
     Tile::list_sources(w);
@@ -227,9 +227,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       const std::int32_t y = w.y0 - ry + j;
       const auto from = find_row(w, y);
       std::int32_t place = from.index - (w.y0 - ry);
-      // Rows that no result needs may be any.
+      // Rows that no stored output depends on may hold anything.
       if (place < 0 || place >= plane_rows) place = j;
-      if (from.constant && !Tile::is_kept_row(w, y)) {
+      if (from.constant && !Tile::is_constant_row(w, y)) {
         // Of a small field that turns back at one face the constant beyond the other.
         place = (y_rules.low == FaceRule::constant ? -1 : w.extent[1]) - (w.y0 - ry);
         if (place < 0 || place >= plane_rows) place = j;
@@ -237,11 +237,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       device::store_shared(static_cast<Shared>(places + 4 * j), static_cast<std::uint32_t>(place));
     }
     device::sync_block();
-    if constexpr (keeps_constants) keep_constants(w);
+    if constexpr (prefills_constants) prefill_constants(w);
   }
 
   /// Where constant faces meet, that along x counts before that along y.
-  SPIDER_DEVICE static void keep_constants(const Walk& w) {
+  SPIDER_DEVICE static void prefill_constants(const TileSweep& w) {
     constexpr int planes = input_slots + Layout::level_planes;
     const bool inside =
         w.y0 >= ry && w.y0 + height + ry <= w.extent[1] && w.x0 >= 0 && w.x0 + width <= w.extent[2];
@@ -251,8 +251,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       const int row = i / width;
       const int c = i % width;
       const std::int32_t y = w.y0 - ry + row;
-      const bool beside = Tile::is_kept_column(w, w.x0 + c);
-      if (!beside && !Tile::is_kept_row(w, y)) continue;
+      const bool beside = Tile::is_constant_column(w, w.x0 + c);
+      if (!beside && !Tile::is_constant_row(w, y)) continue;
       const Word value = beside ? find_column(w, w.x0 + c).value : find_row(w, y).value;
       SPIDER_NO_UNROLL
       for (int plane = 0; plane < planes; ++plane) {
@@ -329,14 +329,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Puts constants back into a warp's rows beyond faces, which are handed on like others. Taps of the field
   /// reach the nearest only.
-  SPIDER_DEVICE static void restore_constant_rows(const Walk& w, int first, bool written, Shared to) {
+  SPIDER_DEVICE static void restore_constant_rows(const TileSweep& w, int first, bool written, Shared to) {
     if (!written) return;
     constexpr auto along = Tile::lines();
     SPIDER_UNROLL
     for (int i = 0; i < 2 * ry; ++i) {
       const std::int32_t y = (i < ry ? along.begin(w.extent[1]) : along.end(w.extent[1])) + i - ry;
       const std::int32_t row = y - w.y0 - first;
-      if (Tile::is_kept_row(w, y) && row >= 0 && row < rows)
+      if (Tile::is_constant_row(w, y) && row >= 0 && row < rows)
         store_constant(to + static_cast<Shared>(row * row_bytes), find_row(w, y).value);
     }
   }
@@ -475,7 +475,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
                                        const Finish& finish) {
     constexpr int dy = j - i;
     if constexpr (dy >= -ry && dy <= ry) {
-      if constexpr (dy == -ry) move_sums(sums, i, out[i]);
+      if constexpr (dy == -ry) shift_sums(sums, i, out[i]);
       add_to_sums<dy, i>(u, s, sums, out[i], UpTo<sum_count>{});
       if constexpr (dy == ry) finish(i, out[i]);
     }
@@ -510,7 +510,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Before the first row that row i of the outputs takes: `out` becomes the sum of the plane that is to be
   /// complete, and a new one begins.
-  SPIDER_DEVICE static void move_sums(Sums& sums, int i, Outputs& out) {
+  SPIDER_DEVICE static void shift_sums(Sums& sums, int i, Outputs& out) {
     SPIDER_UNROLL
     for (int which = 0; which < sum_count; ++which) {
       Number(&planes)[2 * rz][rows][columns] = sums[which];
@@ -581,7 +581,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// The weights of each sum that plane z has in planes z - rz + q, of this warp: those of all cells that the
   /// rules take from it there.
-  SPIDER_DEVICE static void sum_image_weights(const Walk& w, std::int32_t z, Shared table) {
+  SPIDER_DEVICE static void sum_image_weights(const TileSweep& w, std::int32_t z, Shared table) {
     const bool here = holds_plane(w, z);
     const auto source = find_plane(w, z);
     constexpr int cells = dy_count * dx_count;
@@ -608,7 +608,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Adds a plane near a face along z.
   template <class Source, class Finish>
-  SPIDER_DEVICE static void add_plane_with_images(const Walk& w, const Source& source, std::int32_t z,
+  SPIDER_DEVICE static void add_plane_with_images(const TileSweep& w, const Source& source, std::int32_t z,
                                                   Sums& sums, const Finish& finish) {
     const auto table =
         static_cast<Shared>(face_weights + number_bytes * device::warp_index() * plane_weights);
@@ -638,7 +638,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       for (int i = 0; i < rows; ++i) {
         const int dy = j - i;
         if (dy < -ry || dy > ry) continue;
-        if (dy == -ry) move_sums(sums, i, out[i]);
+        if (dy == -ry) shift_sums(sums, i, out[i]);
         SPIDER_UNROLL
         for (int place = 0; place < sum_count * (2 * rz + 1); ++place) {
           const int which = place / (2 * rz + 1);
@@ -670,7 +670,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     Row newest[rows];
   };
   struct NoPlanes {};
-  using Kept = std::conditional_t<keeps_input, Planes, NoPlanes>;
+  using Kept = std::conditional_t<waits_for_sums, Planes, NoPlanes>;
 
   /// A warp's rows of a plane, of which it keeps its own.
   template <class Source>
@@ -679,7 +679,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
     SPIDER_DEVICE void load(int j, Row& u) const {
       Source::load(j, u);
-      if constexpr (keeps_input) {
+      if constexpr (waits_for_sums) {
         if (j >= 0 && j < rows) {
           SPIDER_UNROLL
           for (int c = 0; c < columns; ++c) kept.newest[j >= 0 && j < rows ? j : 0][c] = u[c];
@@ -689,7 +689,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   };
   template <class Source>
   SPIDER_DEVICE static auto keep_rows(const Source& source, [[maybe_unused]] Kept& kept) {
-    if constexpr (keeps_input) {
+    if constexpr (waits_for_sums) {
       return KeepingRows<Source>{source, kept};
     } else {
       return source;
@@ -697,8 +697,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// After a plane is added.
-  SPIDER_DEVICE static void move_planes([[maybe_unused]] Kept& kept) {
-    if constexpr (keeps_input) {
+  SPIDER_DEVICE static void shift_planes([[maybe_unused]] Kept& kept) {
+    if constexpr (waits_for_sums) {
       SPIDER_UNROLL
       for (int i = 0; i < rows; ++i) {
         SPIDER_UNROLL
@@ -727,7 +727,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// Lists where in a plane the tile's fields lie, by all threads of the block.
-  SPIDER_DEVICE static PointSpans list_points(const Arguments& f, const Walk& w, int first) {
+  SPIDER_DEVICE static PointSpans list_points(const Arguments& f, const TileSweep& w, int first) {
     constexpr auto of_planes = Stencil::plane_rules();
     constexpr auto of_rows = Stencil::row_rules();
     constexpr auto of_columns = Stencil::column_rules();
@@ -773,8 +773,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// Of all rows in plane z, which is complete in the round behind `round`.
-  SPIDER_DEVICE static void load_points(const Arguments& f, const Walk& w, const PointSpans& spans, int step,
-                                        int first, std::int32_t z, const PipelineStage& round,
+  SPIDER_DEVICE static void load_points(const Arguments& f, const TileSweep& w, const PointSpans& spans,
+                                        int step, int first, std::int32_t z, const PipelineStage& round,
                                         Points& points) {
     if (reads_before && step > 0) load_earlier(step, first, round, points);
     const bool is_first = reads_before && step == 0;
@@ -842,9 +842,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// Makes the sums of row i of a warp, in plane z, its results.
-  SPIDER_DEVICE static void update_row(const Arguments& f, const Walk& w, const Row& u, const Row& before,
-                                       const Points& points, int first, std::int32_t z, int i,
-                                       Outputs& sums) {
+  SPIDER_DEVICE static void update_row(const Arguments& f, const TileSweep& w, const Row& u,
+                                       const Row& before, const Points& points, int first, std::int32_t z,
+                                       int i, Outputs& sums) {
     constexpr auto of_planes = Stencil::plane_rules();
     constexpr auto of_rows = Stencil::row_rules();
     constexpr auto of_columns = Stencil::column_rules();
@@ -864,15 +864,15 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  SPIDER_DEVICE static Shared turned_place() {
-    return static_cast<Shared>(turned_cells + 8 * thread_index());
+  SPIDER_DEVICE static Shared mirror_ghosts_place() {
+    return static_cast<Shared>(mirror_ghosts + 8 * thread_index());
   }
 
   /// Fills cells beyond faces where x turns, in a plane of the input.
-  SPIDER_DEVICE static void fill_turned(Shared plane) {
-    const device::Pair places = device::load_shared_pair(turned_place());
+  SPIDER_DEVICE static void fill_mirror_ghosts(Shared plane) {
+    const device::Pair places = device::load_shared_pair(mirror_ghosts_place());
     const MirrorGhosts turned{{places.word[0], places.word[1]}};
-    typename Tile::TurnedCells cells{};
+    typename Tile::GhostCells cells{};
     Tile::load_mirror_ghosts(turned, plane, cells);
     Tile::store_mirror_ghosts(turned, plane, cells);
   }
@@ -880,29 +880,29 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   // TileFlags of a walk.
   static constexpr std::uint32_t all_rows = (1U << rows) - 1;  ///< of a warp: those that are stored
   static constexpr std::uint32_t stores_vectors = 1U << rows, requests_pieces = 2U << rows;
-  static constexpr std::uint32_t requests_cells = 4U << rows, fills_turned = 8U << rows,
+  static constexpr std::uint32_t requests_cells = 4U << rows, has_mirror_ghosts = 8U << rows,
                                  reads_mapped = 16U << rows;
   static constexpr std::uint32_t all_cells = (1U << columns) - 1;  ///< of a lane: those that are stored
   static constexpr std::uint32_t requests_vector = 1U << columns;
   static constexpr std::uint32_t writes = 2U << columns;  ///< it hands on cells
   static constexpr int first_row = columns + 2;           ///< and reads these of the warp's rows
-  static_assert(first_row + Tile::rows_of_warp <= 32, "a lane's choices are bits of a word");
+  static_assert(first_row + Tile::rows_of_warp <= 32, "a lane's flags are bits of a word");
   static constexpr std::uint32_t needs_ghost_fix =
       32U << rows;  ///< it sets rows or columns beyond faces behind steps
   static constexpr std::uint32_t fills_columns = 64U << rows;  ///< and columns of the input
   static constexpr std::uint32_t moves_input = 128U << rows;   ///< rows may come a cell behind their places
-  static_assert(rows + 8 <= 32, "a warp's choices are bits of a word");
+  static_assert(rows + 8 <= 32, "a warp's flags are bits of a word");
 
-  /// They are kept in two registers, one of them for the warp: compilers would take one each.
+  /// Packed into two words, one of them warp-uniform; nvcc would spend a register on each flag.
   struct TileFlags {
     std::uint32_t warp, lane;
 
     SPIDER_DEVICE Wanted wanted() const {
       return {lane & all_cells, warp & all_rows, (warp & stores_vectors) != 0};
     }
-    SPIDER_DEVICE bool written() const { return !Tile::keeps_columns || (lane & writes) != 0; }
-    SPIDER_DEVICE Piece piece() const {
-      Piece piece;
+    SPIDER_DEVICE bool written() const { return !Tile::prefills_columns || (lane & writes) != 0; }
+    SPIDER_DEVICE CopyPlan piece() const {
+      CopyPlan piece;
       piece.rows = lane >> first_row;
       SPIDER_UNROLL
       for (int n = 0; n < Tile::rows_of_warp; n += 4) {
@@ -917,20 +917,20 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   };
 
-  SPIDER_DEVICE static TileFlags find_flags(const Walk& w, int first, const Piece& piece,
+  SPIDER_DEVICE static TileFlags find_flags(const TileSweep& w, int first, const CopyPlan& piece,
                                             const Wanted& stored, bool turns, bool mapped,
                                             int columns_beyond) {
     constexpr auto along = Tile::lines();
     bool keeps = false;
     for (int i = 0; i < rows; ++i) {
       const std::int32_t y = w.y0 + first + i;
-      keeps = keeps || (Tile::is_kept_row(w, y) && y >= along.begin(w.extent[1]) - ry &&
+      keeps = keeps || (Tile::is_constant_row(w, y) && y >= along.begin(w.extent[1]) - ry &&
                         y < along.end(w.extent[1]) + ry);
     }
     const std::uint32_t of_warp = stored.rows | (keeps || columns_beyond > 0 ? needs_ghost_fix : 0) |
                                   (columns_beyond > 0 ? fills_columns : 0) |
                                   (stored.whole ? stores_vectors : 0) | (piece.whole ? requests_pieces : 0) |
-                                  (piece.has_cells ? requests_cells : 0) | (turns ? fills_turned : 0) |
+                                  (piece.has_cells ? requests_cells : 0) | (turns ? has_mirror_ghosts : 0) |
                                   (mapped ? reads_mapped : 0) |
                                   (Tile::splits_words && !piece.whole ? moves_input : 0);
     const std::uint32_t of_lane = (is_written(w, columns * device::lane_index()) ? writes : 0) |
@@ -939,34 +939,33 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return {of_warp, of_lane};
   }
 
-  // What a walk has all the way waits in shared memory, and is loaded in each round: of registers compilers
-  // take several for each of these words.
+  // Loop invariants lie in shared memory and are reloaded each round, to save registers.
 
   /// How many planes a walk takes, and which is the first, too: where rows end and columns do not, nvcc 13.0
   /// has no registers for them.
-  static constexpr bool keeps_walk = Tile::rows_end && !columns_end;
+  static constexpr bool stores_walk = Tile::rows_end && !columns_end;
   /// Where a lane's choices are kept, and how far its first output is from the field's first plane.
-  SPIDER_DEVICE static Shared kept_place() { return static_cast<Shared>(kept_choices + 16 * thread_index()); }
+  SPIDER_DEVICE static Shared flags_place() { return static_cast<Shared>(tile_flags + 16 * thread_index()); }
 
-  SPIDER_DEVICE static void store_flags(const Walk& w, const typename Tile::Columns& input,
-                                        const TileFlags& choices, std::int64_t place, int columns_beyond) {
+  SPIDER_DEVICE static void store_flags(const TileSweep& w, const typename Tile::Columns& input,
+                                        const TileFlags& flags, std::int64_t place, int columns_beyond) {
     device::Vector kept;
-    kept.word[0] = choices.warp;
-    kept.word[1] = choices.lane;
+    kept.word[0] = flags.warp;
+    kept.word[1] = flags.lane;
     kept.word[2] = static_cast<std::uint32_t>(place);
     kept.word[3] = static_cast<std::uint32_t>(static_cast<std::uint64_t>(place) >> 32U);
-    device::store_shared(kept_place(), kept);
+    device::store_shared(flags_place(), kept);
     if (thread_index() == 0) {
-      keep_numbers(0, w.plain.begin - w.start, w.plain.end - w.start, w.stored[0].begin, w.stored[0].end);
-      keep_numbers(1, w.readable[0].begin, w.readable[0].end, w.y0, w.x0);
-      keep_numbers(2, columns_beyond, keeps_walk ? w.stored[0].end - w.start + overlap_planes : 0,
-                   keeps_walk ? w.start : 0, static_cast<std::int32_t>(Tile::pack_columns(input)));
+      store_invariants(0, w.plain.begin - w.start, w.plain.end - w.start, w.stored[0].begin, w.stored[0].end);
+      store_invariants(1, w.readable[0].begin, w.readable[0].end, w.y0, w.x0);
+      store_invariants(2, columns_beyond, stores_walk ? w.stored[0].end - w.start + overlap_planes : 0,
+                       stores_walk ? w.start : 0, static_cast<std::int32_t>(Tile::pack_columns(input)));
     }
   }
   SPIDER_DEVICE static Shared offsets_place(int i) {
-    return static_cast<Shared>(kept_offsets + 16 * (thread_index() + i * 32 * warps));
+    return static_cast<Shared>(copy_offsets + 16 * (thread_index() + i * 32 * warps));
   }
-  SPIDER_DEVICE static void keep_offsets(const Piece& piece) {
+  SPIDER_DEVICE static void store_offsets(const CopyPlan& piece) {
     for (int n = 0; n < Tile::rows_of_warp; n += 4) {
       device::Vector kept{};
       for (int i = 0; i < 4 && n + i < Tile::rows_of_warp; ++i)
@@ -975,40 +974,40 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  SPIDER_DEVICE static void keep_numbers(int i, std::int32_t a, std::int32_t b, std::int32_t c,
-                                         std::int32_t d) {
+  SPIDER_DEVICE static void store_invariants(int i, std::int32_t a, std::int32_t b, std::int32_t c,
+                                             std::int32_t d) {
     device::Vector kept;
     const std::int32_t numbers[] = {a, b, c, d};
     for (int n = 0; n < 4; ++n) kept.word[n] = static_cast<std::uint32_t>(numbers[n]);
     device::store_shared(static_cast<Shared>(ranges + 16 * i), kept);
   }
 
-  /// Word i of what keep_numbers() keeps.
-  SPIDER_DEVICE static std::int32_t kept_number(int i) {
+  /// Word i of what store_invariants() keeps.
+  SPIDER_DEVICE static std::int32_t load_invariant(int i) {
     return static_cast<std::int32_t>(device::load_shared_word(static_cast<Shared>(ranges + 4 * i)));
   }
-  SPIDER_DEVICE static int kept_count() { return kept_number(8); }
-  SPIDER_DEVICE static typename Tile::Columns kept_columns() {
-    return Tile::unpack_columns(static_cast<std::uint32_t>(kept_number(11)));
+  SPIDER_DEVICE static int ghost_column_count() { return load_invariant(8); }
+  SPIDER_DEVICE static typename Tile::Columns input_columns() {
+    return Tile::unpack_columns(static_cast<std::uint32_t>(load_invariant(11)));
   }
 
   SPIDER_DEVICE static std::int32_t stream_of(std::int32_t stream) {
-    return keeps_walk ? kept_number(9) : stream;
+    return stores_walk ? load_invariant(9) : stream;
   }
   SPIDER_DEVICE static std::int32_t start_of(std::int32_t start) {
-    return keeps_walk ? kept_number(10) : start;
+    return stores_walk ? load_invariant(10) : start;
   }
 
   /// Planes of the stream that are read from where they are, and planes of the field that are stored.
-  SPIDER_DEVICE static Range kept_range(int i) {
+  SPIDER_DEVICE static Range plane_range(int i) {
     const device::Pair range = device::load_shared_pair(static_cast<Shared>(ranges + 8 * i));
     return {static_cast<std::int32_t>(range.word[0]), static_cast<std::int32_t>(range.word[1])};
   }
 
   /// What of a walk a plane needs that is not read from where it is.
-  SPIDER_DEVICE static Walk find_kept(const SweepArguments& f, std::int32_t start, const Range& plain) {
+  SPIDER_DEVICE static TileSweep load_sweep(const SweepArguments& f, std::int32_t start, const Range& plain) {
     const device::Vector tile = device::load_shared(static_cast<Shared>(ranges + 16));
-    Walk w;
+    TileSweep w;
     for (int axis = 0; axis < 3; ++axis) w.extent[axis] = static_cast<std::int32_t>(f.extent[axis]);
     w.start = start;
     w.plain = {start + plain.begin, start + plain.end};
@@ -1019,25 +1018,25 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   /// Requests plane b of the stream: all of it in pieces from where it is, or in any way.
-  SPIDER_DEVICE static void request(const Arguments& f, std::int32_t start, const TileFlags& choices,
+  SPIDER_DEVICE static void request(const Arguments& f, std::int32_t start, const TileFlags& flags,
                                     std::int32_t b) {
-    if ((choices.warp & requests_pieces) != 0 && kept_range(0).holds(b)) {
+    if ((flags.warp & requests_pieces) != 0 && plane_range(0).holds(b)) {
       Tile::request_pieces(static_cast<const Element*>(f.input) + (start + b) * f.input_stride[0],
-                           choices.piece(), b);
+                           flags.piece(), b);
     } else {
-      request_apart(f, start, b);
+      request_noinline(f, start, b);
     }
   }
 
-  /// What most planes do not need costs more among the instructions of every round than a call.
-  SPIDER_DEVICE_NOINLINE void request_apart(const Arguments& f, std::int32_t start, std::int32_t b) {
-    const device::Vector of_walk = device::load_shared(kept_place());
-    const TileFlags choices{device::warp_max(of_walk.word[0]), of_walk.word[1]};
-    const Walk w = find_kept(f, start, kept_range(0));
-    if ((choices.warp & requests_pieces) != 0) {
-      Tile::request_whole(f, w, choices.piece(), b);
+  /// Rare path, out of line: inlined it slows every round more than a call does.
+  SPIDER_DEVICE_NOINLINE void request_noinline(const Arguments& f, std::int32_t start, std::int32_t b) {
+    const device::Vector of_thread = device::load_shared(flags_place());
+    const TileFlags flags{device::warp_max(of_thread.word[0]), of_thread.word[1]};
+    const TileSweep w = load_sweep(f, start, plane_range(0));
+    if ((flags.warp & requests_pieces) != 0) {
+      Tile::request_whole(f, w, flags.piece(), b);
     } else {
-      Tile::load_by_words(f, w, kept_columns(), b);
+      Tile::load_by_words(f, w, input_columns(), b);
     }
   }
 
@@ -1047,7 +1046,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   SPIDER_DEVICE_NOINLINE void fix_ghosts(const Arguments& f, std::int32_t start, std::int32_t z, int first,
                                          std::uint32_t choices_of_lane, Shared plane, Shared own,
                                          Shared from) {
-    const bool written = !Tile::keeps_columns || (choices_of_lane & writes) != 0;
+    const bool written = !Tile::prefills_columns || (choices_of_lane & writes) != 0;
     const auto extent = static_cast<std::int32_t>(f.extent[0]);
     constexpr auto along = Tile::planes();
     if (is_behind(extent, z)) {
@@ -1056,11 +1055,11 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     } else if (is_before(extent, z)) {
       emit_ghost_plane(FaceRule::constant, along.value_before(), written, plane + own, from);
     }
-    if constexpr (Tile::keeps_rows)
-      restore_constant_rows(find_kept(f, start, kept_range(0)), first, written, plane + own);
+    if constexpr (Tile::prefills_rows)
+      restore_constant_rows(load_sweep(f, start, plane_range(0)), first, written, plane + own);
     if constexpr (columns_end) {
       device::sync_warp();
-      fill_columns<Numbers>(plane, warp_uniform(first), rows, kept_count(), device::lane_index(), 32);
+      fill_columns<Numbers>(plane, warp_uniform(first), rows, ghost_column_count(), device::lane_index(), 32);
     }
   }
   SPIDER_DEVICE static bool is_behind(std::int32_t extent, std::int32_t z) {
@@ -1074,26 +1073,26 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   /// Moves what of plane b came a cell behind its place, and fills columns beyond faces behind that.
   SPIDER_DEVICE_NOINLINE void finish_load(const Arguments& f, std::int32_t start, std::int32_t b) {
-    Tile::realign_rows(f, find_kept(f, start, kept_range(0)), kept_columns(), b);
+    Tile::realign_rows(f, load_sweep(f, start, plane_range(0)), input_columns(), b);
     if constexpr (columns_end) {
       device::sync_warp();
       const auto plane = static_cast<Shared>(b % input_slots * input_bytes);
       for (int row = device::warp_index(); row < height; row += warps) {
-        fill_columns<Cells>(plane, row, 1, kept_count(), device::lane_index(), 32);
+        fill_columns<Cells>(plane, row, 1, ghost_column_count(), device::lane_index(), 32);
       }
     }
     device::sync_warp();
   }
 
   SPIDER_DEVICE_NOINLINE void fill_input_columns(Shared plane) {
-    fill_columns<Cells>(plane, 0, height, kept_count(), thread_index(), warps * 32);
+    fill_columns<Cells>(plane, 0, height, ghost_column_count(), thread_index(), warps * 32);
   }
 
   /// What all lanes have alike, in a register of the warp: a lane's are few.
   SPIDER_DEVICE static std::int32_t warp_uniform(std::int32_t value) {
     return static_cast<std::int32_t>(device::warp_max(static_cast<std::uint32_t>(value)));
   }
-  SPIDER_DEVICE static Walk warp_uniform(Walk w) {
+  SPIDER_DEVICE static TileSweep warp_uniform(TileSweep w) {
     const auto share = [](std::int32_t& value) { value = warp_uniform(value); };
     share(w.start);
     share(w.x0);
@@ -1109,21 +1108,21 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return w;
   }
 
-  SPIDER_DEVICE static void run(const Arguments& f, const Walk& found) {
-    const Walk w = warp_uniform(found);
+  SPIDER_DEVICE static void run(const Arguments& f, const TileSweep& found) {
+    const TileSweep w = warp_uniform(found);
     const int step = warp_uniform(device::warp_index() / warps_down);
     const int first = warp_uniform(device::warp_index() % warps_down * rows);
     const bool is_last = step == steps - 1;
     const int lane = device::lane_index();
     const std::int32_t stream = w.stored[0].end - w.start + overlap_planes;
-    Piece piece = Tile::plan_copies(f, w);
+    CopyPlan piece = Tile::plan_copies(f, w);
     bool turns = false;
-    if constexpr (Tile::x_axis.turns()) {
+    if constexpr (Tile::x_axis.mirrors()) {
       const MirrorGhosts turned = Tile::find_mirror_ghosts(w);
       turns = device::warp_max(turned.exist() ? 1U : 0U) != 0;
       device::Pair places;
       for (int i = 0; i < 2; ++i) places.word[i] = turned.places[i];
-      device::store_shared(turned_place(), places);
+      device::store_shared(mirror_ghosts_place(), places);
     }
     const Wanted stored = Tile::find_wanted(f, w, first);
     const int columns_beyond = columns_end ? warp_uniform(list_columns_beyond(w)) : 0;
@@ -1135,12 +1134,12 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     const bool mapped = maps_rows && (w.y0 + first - ry < 0 || w.y0 + first + rows + ry > w.extent[1]);
     store_flags(w, Tile::find_columns(w), find_flags(w, first, piece, stored, turns, mapped, columns_beyond),
                 w.x0 + lane * columns + (w.y0 + first) * f.output_stride[1], columns_beyond);
-    keep_offsets(piece);
+    store_offsets(piece);
     device::sync_block();
     SPIDER_NO_UNROLL
     for (int b = 0; b < ahead; ++b) {
       if (b < stream_of(stream)) {
-        request_apart(f, start_of(w.start), b);
+        request_noinline(f, start_of(w.start), b);
       }
       device::copy_async_commit();
     }
@@ -1153,8 +1152,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       fill_columns<Cells>(0, 0, height, columns_beyond, thread_index(), warps * 32);
       device::sync_block();
     }
-    if constexpr (Tile::x_axis.turns()) {
-      if (turns) fill_turned(0);
+    if constexpr (Tile::x_axis.mirrors()) {
+      if (turns) fill_mirror_ghosts(0);
       device::sync_block();
     }
     Sums sums = {};
@@ -1166,29 +1165,29 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     bool again = false;  // is a plane added for the second time?
     SPIDER_NO_UNROLL
     while (now.number < stream_of(stream) + steps - 1) {
-      const device::Vector of_walk = device::load_shared(kept_place());
-      const TileFlags choices{device::warp_max(of_walk.word[0]), of_walk.word[1]};
+      const device::Vector of_thread = device::load_shared(flags_place());
+      const TileFlags flags{device::warp_max(of_thread.word[0]), of_thread.word[1]};
       const std::int32_t round = now.number;
       const std::int32_t b = round - step;
       const auto next_input = static_cast<Shared>((round + 1) % input_slots * input_bytes);
       if (!again) {
-        if (round + ahead < stream_of(stream)) request(f, start_of(w.start), choices, round + ahead);
+        if (round + ahead < stream_of(stream)) request(f, start_of(w.start), flags, round + ahead);
         device::copy_async_commit();
         if constexpr (columns_end) {
-          if ((choices.warp & fills_columns) != 0 && (choices.warp & moves_input) == 0 &&
+          if ((flags.warp & fills_columns) != 0 && (flags.warp & moves_input) == 0 &&
               round + 1 < stream_of(stream))
             fill_input_columns(next_input);
         }
         if constexpr (Tile::splits_words) {
-          if ((choices.warp & moves_input) != 0 && round + 1 < stream_of(stream))
+          if ((flags.warp & moves_input) != 0 && round + 1 < stream_of(stream))
             finish_load(f, start_of(w.start), round + 1);
         }
       }
-      if constexpr (Tile::x_axis.turns()) {
-        if ((choices.warp & fills_turned) != 0) fill_turned(next_input);
+      if constexpr (Tile::x_axis.mirrors()) {
+        if ((flags.warp & has_mirror_ghosts) != 0) fill_mirror_ghosts(next_input);
       }
       if (b >= 0 && b < stream_of(stream)) {
-        const std::int32_t z = (keeps_walk ? start_of(0) - step * rz : first_plane) + b;
+        const std::int32_t z = (stores_walk ? start_of(0) - step * rz : first_plane) + b;
         const auto own = static_cast<Shared>((ry + first) * row_bytes + lane_vectors * vector_bytes * lane);
         const Shared to = level_of(step, now, 0);
         // Plane z - rz of what the step is given, which its results replace.
@@ -1207,13 +1206,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
             for (int c = 0; c < columns; ++c)
               earlier[c] = Plane::number(points.before.word[i][c / Plane::per_word], c % Plane::per_word);
           }
-          if constexpr (keeps_input) {
+          if constexpr (waits_for_sums) {
             SPIDER_UNROLL
             for (int c = 0; c < columns; ++c) u[c] = kept.kept[0][i][c];
           }
           if constexpr (updates) update_row(f, w, u, earlier, points, first, z - rz, i, sums_of_row);
         };
-        [[maybe_unused]] const bool written = choices.written();
+        [[maybe_unused]] const bool written = flags.written();
         const auto publish_row = [&](auto kind, int i, Outputs& outputs) SPIDER_INLINED {
           update(kind, i, outputs);
           const Row& u = outputs[0];
@@ -1237,13 +1236,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
               add_plane_with_images(w, keep_rows(Rows<Plane, maps_rows>{plane, first}, kept), z, sums,
                                     finish);
             }
-          } else if (maps_rows && (choices.warp & reads_mapped) != 0) {
+          } else if (maps_rows && (flags.warp & reads_mapped) != 0) {
             if constexpr (maps_rows)
               add_plane(keep_rows(Rows<Plane, true>{plane, first}, kept), sums, finish);
           } else {
             add_plane(keep_rows(Rows<Plane, false>{plane, first}, kept), sums, finish);
           }
-          move_planes(kept);
+          shift_planes(kept);
         };
         const auto input =
             static_cast<Shared>(b % input_slots * input_bytes + columns * Cells::element_bytes * lane);
@@ -1259,10 +1258,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
           }
         };
         if (is_last) {
-          const Wanted wanted = choices.wanted();
-          const std::uint32_t stored_rows = kept_range(1).holds(z - rz) ? wanted.rows : 0;
-          const auto place =
-              static_cast<std::int64_t>(static_cast<std::uint64_t>(of_walk.word[3]) << 32U | of_walk.word[2]);
+          const Wanted wanted = flags.wanted();
+          const std::uint32_t stored_rows = plane_range(1).holds(z - rz) ? wanted.rows : 0;
+          const auto place = static_cast<std::int64_t>(static_cast<std::uint64_t>(of_thread.word[3]) << 32U |
+                                                       of_thread.word[2]);
           Element* const done =
               device::opaque_advance(static_cast<Element*>(f.output), place + (z - rz) * f.output_stride[0]);
           const auto store = [&](bool whole, auto kind, int i, Outputs& outputs) SPIDER_INLINED {
@@ -1279,7 +1278,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
                               u);
             }
           };
-          // Rows overlap where they store alike without asking.
+          // Without a branch a row consecutive rows overlap.
           if (stores_apart && wanted.whole) {
             add_any([&](auto kind, int i, Outputs& outputs)
                         SPIDER_INLINED { store(true, kind, i, outputs); });
@@ -1290,14 +1289,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         } else if constexpr (steps > 1) {
           const bool behind = is_behind(w.extent[0], z);
           if (!behind) add_any(publish_row);
-          if (behind || is_before(w.extent[0], z) || (choices.warp & needs_ghost_fix) != 0) {
+          if (behind || is_before(w.extent[0], z) || (flags.warp & needs_ghost_fix) != 0) {
             const bool turns = z_rules.high == FaceRule::mirror && w.extent[0] > 1;
-            fix_ghosts(f, start_of(w.start), z, first, choices.lane, to, own,
+            fix_ghosts(f, start_of(w.start), z, first, flags.lane, to, own,
                        level_of(step, now, turns ? 2 : 1) + own);
           }
         }
         if constexpr (reads_points) load_points(f, w, spans, step, first, z + 1 - rz, now, points);
-        // Beyond the low face lies what the first plane holds: it comes as that, and as itself.
+        // The ghost plane at z = -1 equals plane 0: plane 0 is added twice.
         if (streams_faces && front_acts && z_rules.low != FaceRule::constant && step > 0 && z == 0) {
           again = !again;
           if (again) {

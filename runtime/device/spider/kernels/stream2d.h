@@ -562,6 +562,51 @@ struct Stream2d {
                 ///< one
   };
 
+  /// Stores a lane's outputs of a tile: all where they are `wanted`, or those of `bits`.
+  template <Path path>
+  SPIDER_DEVICE static void store_tile(bool wanted, unsigned bits, Element* to, const Outputs& outputs) {
+    if constexpr (path == Path::interior) {
+      if (wanted) store_outputs<Storage>(to, outputs);
+    } else if constexpr (path == Path::boundary) {
+      store_clipped<Storage>(to, outputs, bits);
+    } else {
+      store_single_outputs<Storage>(to, outputs, bits);
+    }
+  }
+
+  /// The outputs of a lane's sums that `step` completes: of the row row_high above the newest.
+  template <class Update, class Place>
+  SPIDER_DEVICE static Outputs finish_tile(const Strip& strip, const Update& update, const Place& place_of,
+                                           int step, int tile, const TileSums<Stencil>& sums) {
+    // The first lead_rows rows to complete belong to the walk above.
+    const Shared own_inputs = ring_row(strip, step >= lead_rows ? step - row_high : step) +
+                              (tile * tile_outputs - first_column) * element_bytes;
+    if constexpr (HasUpdate<Stencil>::value) {
+      return update.apply(*strip.sweep, place_of(step, tile), scale_sums<Stencil>(sums, own_inputs));
+    } else {
+      return finish_outputs<Stencil>(sums, own_inputs);
+    }
+  }
+
+  /// Requests the row of a step, if there is one: from `next_row`, which moves on, or from where the table's
+  /// entry says.
+  template <Path path>
+  SPIDER_DEVICE static void start_row(const Strip& strip, bool plain_rows, int step, int entry,
+                                      const Element*& next_row) {
+    constexpr bool inside = path == Path::interior;
+    if constexpr (path == Path::unaligned) {
+      if (step < strip.steps) start_unaligned_row(strip, step);
+    } else if (step < strip.steps) {
+      if (plain_rows) {
+        start_plain_row<inside>(strip, step, next_row);
+        next_row += strip.input_stride;
+      } else {
+        start_mapped_row<inside>(strip, step, entry);
+      }
+    }
+    device::copy_async_commit();
+  }
+
   /// Walks down a strip; only strips that need care pay for it.
   template <Path path>
   SPIDER_DEVICE static void walk_down(const Strip& strip) {
@@ -575,17 +620,7 @@ struct Stream2d {
     const bool plain_rows = path == Path::unaligned || has_plain_rows(strip);
     const Element* next_row = strip.input + strip.first_row * strip.input_stride + strip.left;
     const auto start_next_row = [&](int step, int entry) {
-      if constexpr (path == Path::unaligned) {
-        if (step < strip.steps) start_unaligned_row(strip, step);
-      } else if (step < strip.steps) {
-        if (plain_rows) {
-          start_plain_row<inside>(strip, step, next_row);
-          next_row += strip.input_stride;
-        } else {
-          start_mapped_row<inside>(strip, step, entry);
-        }
-      }
-      device::copy_async_commit();
+      start_row<path>(strip, plain_rows, step, entry, next_row);
     };
     if constexpr (!inside) clear_ring(strip);
     if (!plain_rows) map_rows(strip, 0);
@@ -653,24 +688,11 @@ struct Stream2d {
         const int complete = (turn + 1) % rows_in_flight;
         SPIDER_UNROLL
         for (int tile = 0; tile < tiles; ++tile) {
-          const Shared own_inputs = ring_row(strip, wanted ? step - row_high : step) +
-                                    (tile * tile_outputs - first_column) * element_bytes;
-          Outputs outputs;
-          if constexpr (HasUpdate<Stencil>::value) {
-            outputs = updates[tile].apply(*strip.sweep, place_of(step, tile),
-                                          scale_sums<Stencil>(sums[tile][complete], own_inputs));
-          } else {
-            outputs = finish_outputs<Stencil>(sums[tile][complete], own_inputs);
-          }
+          const Outputs outputs =
+              finish_tile(strip, updates[tile], place_of, step, tile, sums[tile][complete]);
           Element* to = next_output + tile * tile_outputs;
           const unsigned bits = wanted ? wanted_bits >> (4 * tile) & 15 : 0;
-          if constexpr (path == Path::interior) {
-            if (wanted) store_outputs<Storage>(to, outputs);
-          } else if constexpr (path == Path::boundary) {
-            store_clipped<Storage>(to, outputs, bits);
-          } else {
-            store_single_outputs<Storage>(to, outputs, bits);
-          }
+          store_tile<path>(wanted, bits, to, outputs);
         }
         next_output += strip.output_stride;
         SPIDER_UNROLL

@@ -224,7 +224,7 @@ struct PlaneRing {
     return reached;
   }
 
-  /// Is plane z inside the field, and is all of it reached that is reached in any plane? Few are not.
+  /// Regular plane: inside the field, and reached as far as any.
   SPIDER_DEVICE static bool is_regular(const Block& block, std::int32_t z) {
     return z >= 0 && z < block.extent[0] &&
            leads_to(Offsets{Shape::full_low, Shape::full_high}, block.box[0], z);

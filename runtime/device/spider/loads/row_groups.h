@@ -73,7 +73,7 @@ SPIDER_DEVICE void walk_pieces(const Arguments& field) {
   do {
     const typename Kernel::Strip strip(field, static_cast<int>(piece));
     if (strip.steps == 0) return;
-    if (piece > 0) device::sync_block();  // who has the ring
+    if (piece > 0) device::sync_block();  // all warps are done with the ring
     // Another look costs a block of few steps a tenth of its time.
     const std::uint32_t next = strip.is_last ? 0 : piece + 1;
     if constexpr (Kernel::keeps_piece)

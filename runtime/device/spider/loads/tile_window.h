@@ -181,10 +181,10 @@ struct TileWindow {
     return tile.input + ((tile.row + Shape::row_low) * tile.input_stride + tile.column + Shape::first_column);
   }
 
-  /// Keeps the tile's first warp waiting, where its block is one of those that a sweep begins with, while
-  /// other blocks of the multiprocessor get their inputs: for each that came before it, it asks memory for
-  /// `answers` inputs of the tile, one after the other. Otherwise all would have them at the same time, and
-  /// until then none anything to compute (tests/benchmarks/README.md). For tiles with has_plain_rows.
+  /// Staggers the first wave, so that inputs do not arrive all together and leave tensor cores idle until
+  /// then (tests/benchmarks/README.md): for each block of the multiprocessor that came before its own, the
+  /// tile's first warp makes `answers` loads of inputs, each dependent on the last. For tiles with
+  /// has_plain_rows.
   SPIDER_DEVICE static void stagger_first_wave(const Tile& tile, const VolumeGrid& grid, int answers) {
     const int block = device::block_index();
     if (Shape::warp() != 0 || block >= grid.first_wave) return;

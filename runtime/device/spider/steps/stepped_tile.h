@@ -69,10 +69,10 @@ struct StepShape {
 /// - input_slots: planes of the input in shared memory, which begins with them;
 /// - sources: where the tile's rows of the input are listed there, 4 bytes each;
 /// - first_plane: streams begin at it or behind it where the field ends at the low face along z;
-/// - takes_cells: may pieces come as single cells? Then cells: 8 bytes a thread;
+/// - has_single_cells: may pieces come as single cells? Then cells: 8 bytes a thread;
 /// - streams_faces: do planes beyond such a face come as others do?
-/// - keeps_constants: do the planes hold what lies beyond constant faces along y and x all the time, so that
-///   it is not written again?
+/// - prefills_constants: are constants beyond faces along y and x in all planes from the start, and never
+///   written again?
 template <class Stencil, class Layout, bool is_even = false>
 struct StepTile : StepShape<Stencil, is_even> {
   using Shape = StepShape<Stencil, is_even>;
@@ -94,9 +94,10 @@ struct StepTile : StepShape<Stencil, is_even> {
   static constexpr bool has_constant(FaceRule low, FaceRule high) {
     return low == FaceRule::constant || high == FaceRule::constant;
   }
-  static constexpr bool keeps_rows = Layout::keeps_constants && has_constant(y_rules.low, y_rules.high);
-  static constexpr bool keeps_columns = Layout::keeps_constants && has_constant(x_rules.low, x_rules.high);
-  static constexpr std::uint32_t no_row = 0x80000000U;  ///< among sources, of one that is not read
+  static constexpr bool prefills_rows = Layout::prefills_constants && has_constant(y_rules.low, y_rules.high);
+  static constexpr bool prefills_columns =
+      Layout::prefills_constants && has_constant(x_rules.low, x_rules.high);
+  static constexpr std::uint32_t skipped_row = 0x80000000U;  ///< among sources, of one that is not read
   static constexpr std::uint32_t no_cell = ~0U;
 
   /// First to before the end.
@@ -105,7 +106,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     SPIDER_DEVICE bool holds(std::int32_t i) const { return i >= begin && i < end; }
   };
 
-  struct Walk {
+  struct TileSweep {
     std::int32_t extent[3];  ///< of the field
     std::int32_t start;      ///< plane of the first element of the stream
     std::int32_t x0, y0;     ///< the tile's first column and row
@@ -119,8 +120,9 @@ struct StepTile : StepShape<Stencil, is_even> {
                                          int high) {
     const FarSpan box{f.box.offset[axis], f.box.offset[axis] + f.box.extent[axis]};
     const FarSpan reached{box.begin + steps * low, box.end + steps * high};
-    const FarSpan span =
-        along.turns() ? reached : find_readable(along.rules, box, steps * low, steps * high, f.extent[axis]);
+    const FarSpan span = along.mirrors()
+                             ? reached
+                             : find_readable(along.rules, box, steps * low, steps * high, f.extent[axis]);
     return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
   }
 
@@ -134,7 +136,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// The planes that a block stores where rims may come first, and its tile.
-  SPIDER_DEVICE static int find_tile(const SweepArguments& f, Range& stored) {
+  SPIDER_DEVICE static int find_tile_of_planes(const SweepArguments& f, Range& stored) {
     const VolumeGrid& grid = f.grid.volume;
     const BlocksOfPlanes part = find_planes(f, device::block_index());
     if (part.is_rim) {
@@ -151,18 +153,18 @@ struct StepTile : StepShape<Stencil, is_even> {
     return is_whole ? block % tiles : grid.whole_tiles + tiles - 1 - block / walks;
   }
 
-  SPIDER_DEVICE static bool find_walk(const SweepArguments& f, Walk& w) {
+  SPIDER_DEVICE static bool find_tile(const SweepArguments& f, TileSweep& w) {
     const VolumeGrid& grid = f.grid.volume;
     const bool is_whole = device::block_index() < grid.whole_blocks;
     const int first_tile = is_whole ? 0 : grid.whole_tiles;
     const int tiles = is_whole ? grid.whole_tiles : grid.across * grid.down - grid.whole_tiles;
     const int block = device::block_index() - (is_whole ? 0 : grid.whole_blocks);
-    // Of the others the last ones first: they have to end before the last wave does.
+    // Short walks start with the last tiles, so that they end before the final wave.
     const std::int32_t planes = is_whole ? grid.planes : grid.rest_planes;
     const int walks = static_cast<int>((f.box.extent[0] + planes - 1) / planes);
     int tile = is_whole ? block % tiles : first_tile + tiles - 1 - block / walks;
     const int walk = is_whole ? block / tiles : block % walks;
-    if constexpr (tells_rims) tile = find_tile(f, w.stored[0]);
+    if constexpr (tells_rims) tile = find_tile_of_planes(f, w.stored[0]);
     // Tiles at faces along one axis come last, in short walks: they may take longer.
     int across = tile % grid.across;
     int down = tile / grid.across + 1 < grid.down ? tile / grid.across + 1 : 0;
@@ -193,19 +195,19 @@ struct StepTile : StepShape<Stencil, is_even> {
     return true;
   }
 
-  SPIDER_DEVICE static auto find_plane(const Walk& w, std::int32_t z) {
+  SPIDER_DEVICE static auto find_plane(const TileSweep& w, std::int32_t z) {
     constexpr auto along = Shape::planes();
     return find_on(along, z, w.extent[0]);
   }
-  SPIDER_DEVICE static bool holds_plane(const Walk& w, std::int32_t z) {
+  SPIDER_DEVICE static bool holds_plane(const TileSweep& w, std::int32_t z) {
     constexpr auto rules = Stencil::plane_rules();
     return holds_index(rules, z, w.extent[0]);
   }
-  SPIDER_DEVICE static auto find_row(const Walk& w, std::int32_t y) {
+  SPIDER_DEVICE static auto find_row(const TileSweep& w, std::int32_t y) {
     constexpr auto along = Shape::lines();
     return find_on(along, y, w.extent[1]);
   }
-  SPIDER_DEVICE static auto find_column(const Walk& w, std::int32_t x) {
+  SPIDER_DEVICE static auto find_column(const TileSweep& w, std::int32_t x) {
     constexpr auto along = Shape::across();
     return find_on(along, x, w.extent[2]);
   }
@@ -225,7 +227,7 @@ struct StepTile : StepShape<Stencil, is_even> {
 
   /// The four columns of a lane's piece of every row. Pieces of which not all is wanted, and those that lie
   /// across a periodic face, come as single cells, one a lane for all of the warp's rows.
-  struct Piece {
+  struct CopyPlan {
     std::int32_t
         offset[rows_of_warp];  ///< of the piece in each of the warp's rows, from the plane's first cell
     std::int32_t from;         ///< column of the first
@@ -238,9 +240,9 @@ struct StepTile : StepShape<Stencil, is_even> {
     std::int32_t cell_to;      ///< its column in the tile; below 0 where there is none
   };
 
-  SPIDER_DEVICE static Piece plan_copies(const SweepArguments& f, const Walk& w) {
+  SPIDER_DEVICE static CopyPlan plan_copies(const SweepArguments& f, const TileSweep& w) {
     constexpr auto rules = Shape::across().rules;
-    Piece piece;
+    CopyPlan piece;
     const std::int32_t x = w.x0 + columns * device::lane_index();
     piece.from = static_cast<std::int32_t>(wrap_index(rules, x, w.extent[2]));
     piece.rows = ~0U;
@@ -252,12 +254,12 @@ struct StepTile : StepShape<Stencil, is_even> {
                       (x_rules.low != FaceRule::periodic || piece.from + columns <= w.extent[2]);
     const std::uint32_t broken = piece.is_vector ? 0 : piece.wanted;
     const bool is_broken = device::warp_max(broken) != 0;
-    piece.has_cells = Layout::takes_cells && is_broken;
+    piece.has_cells = Layout::has_single_cells && is_broken;
     piece.cell_from = 0;
     piece.cell_to = -1;
     bool fit = !is_broken;
-    if constexpr (Layout::takes_cells) {
-      if (is_broken) fit = share_cells(w, broken, piece);
+    if constexpr (Layout::has_single_cells) {
+      if (is_broken) fit = spread_single_cells(w, broken, piece);
     }
     piece.whole = f.aligned_input && fit;
     return piece;
@@ -265,7 +267,7 @@ struct StepTile : StepShape<Stencil, is_even> {
 
   /// Gives each lane one of the cells `broken` of all lanes, in one of the warp's rows; are there lanes for
   /// all?
-  SPIDER_DEVICE static bool share_cells(const Walk& w, std::uint32_t broken, Piece& piece) {
+  SPIDER_DEVICE static bool spread_single_cells(const TileSweep& w, std::uint32_t broken, CopyPlan& piece) {
     constexpr auto rules = Shape::across().rules;
     constexpr int most = 32 / rows_of_warp;
     const int own = device::lane_index() / rows_of_warp;
@@ -281,37 +283,37 @@ struct StepTile : StepShape<Stencil, is_even> {
     return count <= most;
   }
 
-  /// What of an axis is read for index i; where there is nothing, or nothing is needed, any index will do.
+  /// The index of an axis that is read for index i; clamped to a valid cell where nothing is needed.
   template <class Axis>
   SPIDER_DEVICE static std::int32_t find_input(const Axis& along, const Range& readable, std::int32_t i,
                                                std::int32_t extent) {
     const auto& rules = along.rules;
     if (i < readable.begin) i = readable.begin;
     if (i >= readable.end) i = readable.end - 1;
-    i = along.turns() ? mirror_index(rules, i, extent)
-                      : static_cast<std::int32_t>(wrap_index(rules, i, extent));
+    i = along.mirrors() ? mirror_index(rules, i, extent)
+                        : static_cast<std::int32_t>(wrap_index(rules, i, extent));
     if (holds_index(rules, i, extent)) return i;
     return i < 0 ? 0 : extent - 1;
   }
 
   /// Does a row, or a column, lie beyond a constant face, where planes keep it?
-  SPIDER_DEVICE static bool is_kept_row(const Walk& w, std::int32_t y) {
+  SPIDER_DEVICE static bool is_constant_row(const TileSweep& w, std::int32_t y) {
     constexpr auto along = Shape::lines();
-    return keeps_rows && along.has_constant_at(y, w.extent[1]);
+    return prefills_rows && along.has_constant_at(y, w.extent[1]);
   }
-  SPIDER_DEVICE static bool is_kept_column(const Walk& w, std::int32_t x) {
+  SPIDER_DEVICE static bool is_constant_column(const TileSweep& w, std::int32_t x) {
     constexpr auto along = Shape::across();
-    return keeps_columns && along.has_constant_at(x, w.extent[2]);
+    return prefills_columns && along.has_constant_at(x, w.extent[2]);
   }
 
   /// Once the rows that planes have are known. Where rows are aligned (SweepArguments) offsets have 32 bits.
-  SPIDER_DEVICE static void find_offsets(const SweepArguments& f, Piece& piece) {
+  SPIDER_DEVICE static void find_offsets(const SweepArguments& f, CopyPlan& piece) {
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
       const int j = device::warp_index() + n * warps;
       const std::uint32_t y =
           device::load_shared_word(static_cast<Shared>(sources + 4 * (j < height ? j : 0)));
-      if (keeps_rows && y == no_row) {
+      if (prefills_rows && y == skipped_row) {
         piece.rows &= ~(1U << n);
         piece.offset[n] = 0;
         continue;
@@ -319,11 +321,11 @@ struct StepTile : StepShape<Stencil, is_even> {
       piece.offset[n] =
           static_cast<std::int32_t>(static_cast<std::int32_t>(y) * f.input_stride[1] + piece.from);
     }
-    if (Layout::takes_cells && piece.has_cells) {
+    if (Layout::has_single_cells && piece.has_cells) {
       const int j = device::warp_index() + device::lane_index() % rows_of_warp * warps;
       const std::uint32_t y =
           device::load_shared_word(static_cast<Shared>(sources + 4 * (j < height ? j : 0)));
-      const bool is_read = piece.cell_to >= 0 && j < height && !(keeps_rows && y == no_row);
+      const bool is_read = piece.cell_to >= 0 && j < height && !(prefills_rows && y == skipped_row);
       const std::int64_t offset =
           is_read ? static_cast<std::int32_t>(y) * f.input_stride[1] + piece.cell_from : 0;
       device::Pair cell;
@@ -337,13 +339,13 @@ struct StepTile : StepShape<Stencil, is_even> {
 
   /// Where a lane's single cell is kept: its offset from a plane's first in the field, its place in a plane.
   SPIDER_DEVICE static Shared cell_place() {
-    if constexpr (Layout::takes_cells) return static_cast<Shared>(Layout::cells + 8 * thread_index());
+    if constexpr (Layout::has_single_cells) return static_cast<Shared>(Layout::cells + 8 * thread_index());
     return 0;
   }
 
   /// Requests this warp's rows of plane b of the stream, all in vectors and single cells, from where they
   /// are.
-  SPIDER_DEVICE static void request_pieces(const Element* plane, const Piece& piece, std::int32_t b) {
+  SPIDER_DEVICE static void request_pieces(const Element* plane, const CopyPlan& piece, std::int32_t b) {
     const auto first = static_cast<Shared>(b % input_slots * input_bytes);
     const Shared slot = first + static_cast<Shared>(margin_rows * input_row_bytes +
                                                     columns * Cells::element_bytes * device::lane_index());
@@ -351,7 +353,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     for (int n = 0; n < rows_of_warp; ++n) {
       const int j = device::warp_index() + n * warps;
       const bool wanted = piece.is_vector && (height % warps == 0 || j < height) &&
-                          (!keeps_rows || (piece.rows >> n & 1U) != 0);
+                          (!prefills_rows || (piece.rows >> n & 1U) != 0);
       const Shared to = slot + static_cast<Shared>(j * input_row_bytes);
       if constexpr (Cells::element_bytes >= 4) {
         SPIDER_UNROLL
@@ -363,7 +365,7 @@ struct StepTile : StepShape<Stencil, is_even> {
         device::copy_pair_async_if(wanted, to, plane + piece.offset[n]);
       }
     }
-    if (Layout::takes_cells && piece.has_cells) {
+    if (Layout::has_single_cells && piece.has_cells) {
       const device::Pair cell = device::load_shared_pair(cell_place());
       const bool wanted = cell.word[1] != no_cell;
       request_cell(wanted, first + (wanted ? cell.word[1] : 0),
@@ -377,12 +379,12 @@ struct StepTile : StepShape<Stencil, is_even> {
     bool is_filled;        ///< or it lies beyond a face, and is all `value`
     typename Numbers::Element value;
   };
-  SPIDER_DEVICE static PlaneSource find_source(const SweepArguments& f, const Walk& w, std::int32_t b) {
+  SPIDER_DEVICE static PlaneSource find_source(const SweepArguments& f, const TileSweep& w, std::int32_t b) {
     std::int32_t z = w.start + b;
     if (z < w.plain.begin || z >= w.plain.end) {
       constexpr auto along = Shape::planes();
       auto source = find_plane(w, z);
-      if (along.turns() && !source.constant) source.index = z;
+      if (along.mirrors() && !source.constant) source.index = z;
       if (streams_faces && source.constant) return {nullptr, true, source.value};
       z = find_input(along, w.readable[0], source.constant ? z : source.index, w.extent[0]);
     }
@@ -393,9 +395,9 @@ struct StepTile : StepShape<Stencil, is_even> {
     return static_cast<Shared>(b % input_slots * input_bytes + margin_rows * input_row_bytes);
   }
 
-  // Rows that begin anywhere, and those that faces cut within pieces, come in words, or in cells that are no
-  // shorter. A row that begins within a word comes a cell behind its place, and realign_rows() moves it. Its
-  // last cell is not copied, for a constant may be kept behind it: realign_rows() loads that.
+  // Misaligned rows, and rows that a face cuts within a lane's columns, are copied by 4-byte words, or by
+  // cells that are no shorter. 2-byte rows that start in mid-word arrive one cell late, and realign_rows()
+  // moves them. Their last cell is not copied, since a constant may lie behind it: realign_rows() loads it.
 
   static constexpr int word_bytes = Cells::element_bytes < 4 ? 4 : Cells::element_bytes;
   static constexpr int word_cells = word_bytes / Cells::element_bytes;
@@ -408,7 +410,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   struct Columns {
     Range read, plain;
   };
-  SPIDER_DEVICE static Columns find_columns(const Walk& w) {
+  SPIDER_DEVICE static Columns find_columns(const TileSweep& w) {
     constexpr auto along = Shape::across();
     const auto within = [&](std::int32_t x) { return x < w.x0 ? 0 : (x > w.x0 + width ? width : x - w.x0); };
     Columns found;
@@ -443,14 +445,14 @@ struct StepTile : StepShape<Stencil, is_even> {
     const Element* cells;  ///< of memory, from the tile's column 0 on
     Range words;           ///< that are read
   };
-  SPIDER_DEVICE static InputRow find_input_row(const SweepArguments& f, const Walk& w, const Columns& found,
-                                               const Element* plane, int n) {
+  SPIDER_DEVICE static InputRow find_input_row(const SweepArguments& f, const TileSweep& w,
+                                               const Columns& found, const Element* plane, int n) {
     InputRow row;
     row.number = device::warp_index() + n * warps;
     const bool exists = height % warps == 0 || row.number < height;
     const std::uint32_t y =
         device::load_shared_word(static_cast<Shared>(sources + 4 * (exists ? row.number : 0)));
-    row.comes = exists && !(keeps_rows && y == no_row);
+    row.comes = exists && !(prefills_rows && y == skipped_row);
     row.cells = plane + ((row.comes ? static_cast<std::int32_t>(y) : 0) * f.input_stride[1] + w.x0);
     row.behind = is_misaligned(row.cells) ? 1 : 0;
     const int end = smaller(found.plain.end + row.behind, found.read.end);
@@ -459,7 +461,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// Requests this warp's rows of plane b of the stream so.
-  SPIDER_DEVICE static void load_by_words(const SweepArguments& f, const Walk& w, const Columns& found,
+  SPIDER_DEVICE static void load_by_words(const SweepArguments& f, const TileSweep& w, const Columns& found,
                                           std::int32_t b) {
     const PlaneSource source = find_source(f, w, b);
     const Shared slot = slot_of(b);
@@ -498,7 +500,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// Moves the warp's rows of plane b that are a cell behind, when they are there.
-  SPIDER_DEVICE static void realign_rows(const SweepArguments& f, const Walk& w, const Columns& found,
+  SPIDER_DEVICE static void realign_rows(const SweepArguments& f, const TileSweep& w, const Columns& found,
                                          std::int32_t b) {
     const PlaneSource source = find_source(f, w, b);
     if (source.is_filled) return;
@@ -546,7 +548,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// Requests this warp's rows of plane b of the stream in pieces, but for those beyond faces.
-  SPIDER_DEVICE static void request_whole(const SweepArguments& f, const Walk& w, const Piece& piece,
+  SPIDER_DEVICE static void request_whole(const SweepArguments& f, const TileSweep& w, const CopyPlan& piece,
                                           std::int32_t b) {
     const PlaneSource source = find_source(f, w, b);
     if (source.is_filled) {
@@ -566,13 +568,13 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// A plane of the input beyond a constant face, but for what is kept.
-  SPIDER_DEVICE static void fill_input(const Walk& w, Shared slot, typename Numbers::Element value) {
+  SPIDER_DEVICE static void fill_input(const TileSweep& w, Shared slot, typename Numbers::Element value) {
     SPIDER_NO_UNROLL
     for (int j = device::warp_index(); j < height; j += warps) {
-      if (is_kept_row(w, w.y0 + j)) continue;
+      if (is_constant_row(w, w.y0 + j)) continue;
       SPIDER_NO_UNROLL
       for (int c = 0; c < columns; ++c) {
-        if (is_kept_column(w, w.x0 + columns * device::lane_index() + c)) continue;
+        if (is_constant_column(w, w.x0 + columns * device::lane_index() + c)) continue;
         device::store_shared(slot + static_cast<Shared>(j * input_row_bytes + c * Cells::element_bytes),
                              Cells::cell(Numbers::number(value, 0)));
       }
@@ -580,37 +582,38 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 
   /// Lists the rows of the input, by all threads of the block.
-  SPIDER_DEVICE static void list_sources(const Walk& w) {
+  SPIDER_DEVICE static void list_sources(const TileSweep& w) {
     constexpr auto along = Shape::lines();
     for (int j = thread_index(); j < height; j += warps * 32) {
       const auto y = static_cast<std::uint32_t>(find_input(along, w.readable[1], w.y0 + j, w.extent[1]));
-      device::store_shared(static_cast<Shared>(sources + 4 * j), is_kept_row(w, w.y0 + j) ? no_row : y);
+      device::store_shared(static_cast<Shared>(sources + 4 * j),
+                           is_constant_row(w, w.y0 + j) ? skipped_row : y);
     }
   }
 
-  // Where x turns, cells beyond its faces, which no copy brings.
+  // Ghost cells of mirrored faces along x, which no copy brings.
 
-  /// Of the rows that the warp requests of a plane, a cell beyond each face for a lane to fill, and the cell
-  /// of its row that it is taken from: places in a plane, the source's in the lower half; 0 where there is
-  /// none.
+  /// A ghost cell next to each face for a lane to fill, in one of the rows that the warp requests of a plane,
+  /// and the cell of its row that it equals: places in a plane, the source's in the lower half; 0 where there
+  /// is none.
   struct MirrorGhosts {
     std::uint32_t places[2];
 
     SPIDER_DEVICE bool exist() const { return (places[0] | places[1]) != 0; }
   };
 
-  SPIDER_DEVICE static MirrorGhosts find_mirror_ghosts(const Walk& w) {
+  SPIDER_DEVICE static MirrorGhosts find_mirror_ghosts(const TileSweep& w) {
     static_assert(input_bytes <= 0x10000, "places in a plane have 16 bits");
     static_assert(rows_of_warp * steps <= 32, "a lane fills one cell beyond each face");
     constexpr auto along = Shape::across();
     MirrorGhosts turned{{0, 0}};
-    if (along.mirrors_low) turned.places[0] = find_turned_from(w, -1, 1);
-    if (along.mirrors_high) turned.places[1] = find_turned_from(w, w.extent[2], -1);
+    if (along.mirrors_low) turned.places[0] = find_ghosts_from(w, -1, 1);
+    if (along.mirrors_high) turned.places[1] = find_ghosts_from(w, w.extent[2], -1);
     return turned;
   }
 
   /// From column `first` on, `towards` the field.
-  SPIDER_DEVICE static std::uint32_t find_turned_from(const Walk& w, std::int32_t first, int towards) {
+  SPIDER_DEVICE static std::uint32_t find_ghosts_from(const TileSweep& w, std::int32_t first, int towards) {
     constexpr auto along = Shape::across();
     const int n = device::lane_index();
     const int j = device::warp_index() + n % rows_of_warp * warps;
@@ -625,18 +628,18 @@ struct StepTile : StepShape<Stencil, is_even> {
     return is_here ? place(x) << 16U | place(source) : 0;
   }
 
-  /// Filling them in a plane has two parts: what comes between hides what loads wait for.
-  struct TurnedCells {
+  /// Filling them in a plane has two parts: the code between hides the latency of the loads.
+  struct GhostCells {
     Element cell[2];
   };
-  SPIDER_DEVICE static void load_mirror_ghosts(const MirrorGhosts& turned, Shared plane, TurnedCells& cells) {
+  SPIDER_DEVICE static void load_mirror_ghosts(const MirrorGhosts& turned, Shared plane, GhostCells& cells) {
     SPIDER_UNROLL
     for (int i = 0; i < 2; ++i) {
       if (turned.places[i] != 0) cells.cell[i] = load_cell(plane + (turned.places[i] & 0xffffU));
     }
   }
   SPIDER_DEVICE static void store_mirror_ghosts(const MirrorGhosts& turned, Shared plane,
-                                                const TurnedCells& cells) {
+                                                const GhostCells& cells) {
     SPIDER_UNROLL
     for (int i = 0; i < 2; ++i)
       device::store_shared_if(turned.places[i] != 0, plane + (turned.places[i] >> 16U), cells.cell[i]);
@@ -661,7 +664,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     bool whole;  ///< all columns of a lane or none, and four are stored at once
   };
 
-  SPIDER_DEVICE static Wanted find_wanted(const SweepArguments& f, const Walk& w, int first) {
+  SPIDER_DEVICE static Wanted find_wanted(const SweepArguments& f, const TileSweep& w, int first) {
     Wanted wanted{0, 0, true};
     for (int c = 0; c < columns; ++c) {
       if (w.stored[2].holds(w.x0 + device::lane_index() * columns + c)) wanted.cells |= 1U << c;

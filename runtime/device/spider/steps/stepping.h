@@ -113,21 +113,21 @@ SPIDER_DEVICE constexpr FarSpan find_readable(const AxisRulesOf<Word>& rules, co
   return span;
 }
 
-/// The rules of an axis as steps see them. Weights that are even along it keep a field that is turned round
-/// at a face what it is, so that cells beyond are stepped like others. Where they reach one cell `nearest` is
+/// The rules of an axis as steps see them. Symmetric weights preserve mirror symmetry about a face, so ghost
+/// cells can be stepped like interior ones, from mirrored input. Where weights reach one cell `nearest` is
 /// `reflect`.
 template <class Rules>
 struct MirrorAxis {
   Rules rules;
-  bool mirrors_low, mirrors_high;  ///< beyond such a face are the field's cells, turned round, at every step
+  bool mirrors_low, mirrors_high;  ///< at every step ghost cells there are the field's, mirrored
 
-  SPIDER_DEVICE constexpr bool turns() const { return mirrors_low || mirrors_high; }
+  SPIDER_DEVICE constexpr bool mirrors() const { return mirrors_low || mirrors_high; }
   SPIDER_DEVICE constexpr bool is_closed_low() const { return !mirrors_low && !is_open(rules.low); }
   SPIDER_DEVICE constexpr bool is_closed_high() const { return !mirrors_high && !is_open(rules.high); }
 
-  // A face that turns shows the constant beyond the other one, too, behind the cells of the field.
+  // A mirrored face also mirrors the constant of the opposite face, behind the cells of the field.
 
-  /// Of the field and the cells that faces show: before the first, and from the end on, may be constants.
+  /// First of the field's cells and their mirror images, and end: cells outside may be constants.
   SPIDER_DEVICE constexpr std::int32_t begin(std::int32_t extent) const {
     return mirrors_low ? (rules.low == FaceRule::mirror && extent > 1 ? 1 : 0) - mirrored_cells(extent) : 0;
   }
@@ -136,7 +136,7 @@ struct MirrorAxis {
                ? extent + mirrored_cells(extent) - (rules.high == FaceRule::mirror && extent > 1 ? 1 : 0)
                : extent;
   }
-  /// Of many cells any number beyond what steps reach, so that indices have 32 bits.
+  /// Capped at 4096, farther than any sweep reaches, to stay in 32 bits.
   SPIDER_DEVICE static constexpr std::int32_t mirrored_cells(std::int32_t extent) {
     constexpr std::int32_t far = 4096;
     return extent < far ? extent : far;
@@ -159,12 +159,12 @@ struct MirrorAxis {
   }
 };
 
-/// May cells beyond such a face be stepped like others, if weights are even?
+/// May ghost cells of such a face be stepped like interior ones, if weights are symmetric?
 SPIDER_DEVICE constexpr bool can_mirror(FaceRule rule, int reach) {
   return is_open(rule) || is_mirror_rule(rule) || (rule == FaceRule::nearest && reach <= 1);
 }
 
-/// An axis whose faces turn the field round where they are asked to, and fold or are `nearest`.
+/// An axis with the faces mirrored that are asked for, of mirroring rules or `nearest`.
 template <class Rules>
 SPIDER_DEVICE constexpr MirrorAxis<Rules> signed_mirror_axis(Rules rules, bool low, bool high) {
   if (low && rules.low == FaceRule::nearest) rules.low = FaceRule::reflect;
@@ -172,7 +172,7 @@ SPIDER_DEVICE constexpr MirrorAxis<Rules> signed_mirror_axis(Rules rules, bool l
   return {rules, low && is_mirror_rule(rules.low), high && is_mirror_rule(rules.high)};
 }
 
-/// An axis of which each face turns that may, if the other one does, too, or has a constant.
+/// Mirrors every face that can be mirrored, if the opposite one is mirrored, open or constant.
 template <class Rules>
 SPIDER_DEVICE constexpr MirrorAxis<Rules> mirror_axis(Rules rules, bool is_even, int reach = 1) {
   const bool low = is_even && can_mirror(rules.low, reach);
@@ -181,11 +181,11 @@ SPIDER_DEVICE constexpr MirrorAxis<Rules> mirror_axis(Rules rules, bool is_even,
                             high && (low || rules.low == FaceRule::constant));
 }
 
-/// The index of the field's cell, or the halo's, that lies at index i of an axis that turns; where that is a
+/// The index of the field's cell, or the halo's, that lies at index i of a mirrored axis; where that is a
 /// constant, one that the axis does not hold.
 template <class Rules>
 SPIDER_DEVICE constexpr std::int32_t mirror_index(Rules rules, std::int32_t i, std::int32_t extent) {
-  // A single cell is shown again by a mirror as by `reflect`, and what lies behind it is turned round there.
+  // With one cell `mirror` is `reflect`.
   if (extent == 1 && rules.low == FaceRule::mirror) rules.low = FaceRule::reflect;
   if (extent == 1 && rules.high == FaceRule::mirror) rules.high = FaceRule::reflect;
   return map_index(rules, i, extent).index;

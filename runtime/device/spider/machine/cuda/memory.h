@@ -51,6 +51,55 @@ SPIDER_DEVICE std::uint32_t shared_address(Shared offset) {
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(spider_shared_memory)) + offset;
 }
 
+// A cell, which has a multiple of its own size as address, of each width: `Register` and `letter` are those
+// of its values, `type` the instruction's. All are where the program has them, since the compiler would move
+// loads to their value's use; those of `wanted` have no branch around them.
+#define SPIDER_CELL_ACCESSES(Cell, Register, letter, type)                                                  \
+  /** ld.global of a field's cell. */                                                                       \
+  SPIDER_DEVICE Cell load_field(const Cell* from) {                                                         \
+    Register value;                                                                                         \
+    asm volatile("ld.global." type " %0, [%1];" : "=" letter(value) : "l"(from));                           \
+    return static_cast<Cell>(value);                                                                        \
+  }                                                                                                         \
+  /** Where it is not `wanted`, the value `otherwise`. */                                                   \
+  SPIDER_DEVICE Cell load_field_if(bool wanted, const Cell* from, Cell otherwise) {                         \
+    Register value = otherwise;                                                                             \
+    asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global." type " %0, [%1]; }"   \
+                 : "+" letter(value)                                                                        \
+                 : "l"(from), "r"(static_cast<int>(wanted)));                                               \
+    return static_cast<Cell>(value);                                                                        \
+  }                                                                                                         \
+  /** The same of a system's field, of which no kernel writes what it reads at another point: the compiler  \
+      may move it. */                                                                                       \
+  SPIDER_DEVICE Cell load_cell_if(bool wanted, const Cell* from, Cell otherwise) {                          \
+    Register value = otherwise;                                                                             \
+    asm("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global." type " %0, [%1]; }"            \
+        : "+" letter(value)                                                                                 \
+        : "l"(from), "r"(static_cast<int>(wanted)));                                                        \
+    return static_cast<Cell>(value);                                                                        \
+  }                                                                                                         \
+  SPIDER_DEVICE void store_field_if(bool wanted, Cell* to, Cell v) {                                        \
+    asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global." type                  \
+                 " [%0], %1; }" ::"l"(to),                                                                  \
+                 letter(static_cast<Register>(v)), "r"(static_cast<int>(wanted))                            \
+                 : "memory");                                                                               \
+  }                                                                                                         \
+  SPIDER_DEVICE void store_shared(Shared to, Cell v) {                                                      \
+    asm volatile("st.shared." type " [%0], %1;" ::"r"(shared_address(to)), letter(static_cast<Register>(v)) \
+                 : "memory");                                                                               \
+  }                                                                                                         \
+  SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, Cell v) {                                      \
+    asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared." type                  \
+                 " [%0], %1; }" ::"r"(shared_address(to)),                                                  \
+                 letter(static_cast<Register>(v)), "r"(static_cast<int>(wanted))                            \
+                 : "memory");                                                                               \
+  }
+SPIDER_CELL_ACCESSES(std::uint8_t, std::uint16_t, "h", "u8")
+SPIDER_CELL_ACCESSES(std::uint16_t, std::uint16_t, "h", "b16")
+SPIDER_CELL_ACCESSES(std::uint32_t, std::uint32_t, "r", "b32")
+SPIDER_CELL_ACCESSES(std::uint64_t, std::uint64_t, "l", "b64")
+#undef SPIDER_CELL_ACCESSES
+
 /// ld.shared.v4.b32: `from` is a multiple of 16.
 SPIDER_DEVICE Vector load_shared(Shared from) {
   Vector v;
@@ -108,56 +157,7 @@ SPIDER_DEVICE void store_shared(Shared to, const Pair& v) {
                : "memory");
 }
 
-/// st.shared.b32: `to` is a multiple of 4.
-SPIDER_DEVICE void store_shared(Shared to, std::uint32_t v) {
-  asm volatile("st.shared.b32 [%0], %1;" ::"r"(shared_address(to)), "r"(v) : "memory");
-}
-
-/// st.shared.b64: `to` is a multiple of 8.
-SPIDER_DEVICE void store_shared(Shared to, std::uint64_t v) {
-  asm volatile("st.shared.b64 [%0], %1;" ::"r"(shared_address(to)), "l"(v) : "memory");
-}
-
-/// st.shared.b16: `to` is a multiple of 2.
-SPIDER_DEVICE void store_shared(Shared to, std::uint16_t v) {
-  asm volatile("st.shared.b16 [%0], %1;" ::"r"(shared_address(to)), "h"(v) : "memory");
-}
-
-/// st.shared.u8.
-SPIDER_DEVICE void store_shared(Shared to, std::uint8_t v) {
-  asm volatile("st.shared.u8 [%0], %1;" ::"r"(shared_address(to)), "h"(static_cast<std::uint16_t>(v))
-               : "memory");
-}
-
 /// The same where `wanted`, without a branch around it.
-SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint16_t v) {
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b16 [%0], %1; }" ::"r"(
-                   shared_address(to)),
-               "h"(v), "r"(static_cast<int>(wanted))
-               : "memory");
-}
-
-SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint8_t v) {
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.u8 [%0], %1; }" ::"r"(
-                   shared_address(to)),
-               "h"(static_cast<std::uint16_t>(v)), "r"(static_cast<int>(wanted))
-               : "memory");
-}
-
-SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint32_t v) {
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b32 [%0], %1; }" ::"r"(
-                   shared_address(to)),
-               "r"(v), "r"(static_cast<int>(wanted))
-               : "memory");
-}
-
-SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, std::uint64_t v) {
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.shared.b64 [%0], %1; }" ::"r"(
-                   shared_address(to)),
-               "l"(v), "r"(static_cast<int>(wanted))
-               : "memory");
-}
-
 SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
   asm volatile(
       "{ .reg .pred wanted; setp.ne.b32 wanted, %5, 0; @wanted st.shared.v4.b32 [%0], {%1, %2, %3, %4}; }" ::
@@ -219,64 +219,9 @@ SPIDER_DEVICE void copy_point_word_async_if(bool wanted, Shared to, const void* 
   copy_word_async_if(wanted, to, from);
 }
 
-/// ld.global.b16 of a field's cell, where the program has it: the compiler would move it to the value's use.
-SPIDER_DEVICE std::uint16_t load_field(const std::uint16_t* from) {
-  std::uint16_t value;
-  asm volatile("ld.global.b16 %0, [%1];" : "=h"(value) : "l"(from));
-  return value;
-}
-
-/// The same of a cell of 8 bits.
-SPIDER_DEVICE std::uint8_t load_field(const std::uint8_t* from) {
-  std::uint16_t value;
-  asm volatile("ld.global.u8 %0, [%1];" : "=h"(value) : "l"(from));
-  return static_cast<std::uint8_t>(value);
-}
-
-/// The same of a cell of 32 bits.
-SPIDER_DEVICE std::uint32_t load_field(const std::uint32_t* from) {
-  std::uint32_t value;
-  asm volatile("ld.global.b32 %0, [%1];" : "=r"(value) : "l"(from));
-  return value;
-}
-
-/// And of 64 bits.
-SPIDER_DEVICE std::uint64_t load_field(const std::uint64_t* from) {
-  std::uint64_t value;
-  asm volatile("ld.global.b64 %0, [%1];" : "=l"(value) : "l"(from));
-  return value;
-}
-
 /// ld.global.v4.b32 of eight neighbouring cells: `from` is a multiple of 16 bytes.
 SPIDER_DEVICE Vector load_vector(const std::uint16_t* from) {
   return *reinterpret_cast<const Vector*>(from);
-}
-
-/// A cell where `wanted`, without a branch around the load; else the value `otherwise`.
-SPIDER_DEVICE std::uint16_t load_field_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b16 %0, [%1]; }"
-               : "+h"(otherwise)
-               : "l"(from), "r"(static_cast<int>(wanted)));
-  return otherwise;
-}
-SPIDER_DEVICE std::uint8_t load_field_if(bool wanted, const std::uint8_t* from, std::uint8_t otherwise) {
-  std::uint16_t value = otherwise;
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.u8 %0, [%1]; }"
-               : "+h"(value)
-               : "l"(from), "r"(static_cast<int>(wanted)));
-  return static_cast<std::uint8_t>(value);
-}
-SPIDER_DEVICE std::uint32_t load_field_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b32 %0, [%1]; }"
-               : "+r"(otherwise)
-               : "l"(from), "r"(static_cast<int>(wanted)));
-  return otherwise;
-}
-SPIDER_DEVICE std::uint64_t load_field_if(bool wanted, const std::uint64_t* from, std::uint64_t otherwise) {
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b64 %0, [%1]; }"
-               : "+l"(otherwise)
-               : "l"(from), "r"(static_cast<int>(wanted)));
-  return otherwise;
 }
 
 /// ld.global.b32, .v2.b32 and .v4.b32 of neighbouring cells, where the program has them: `from` is a multiple
@@ -387,26 +332,8 @@ SPIDER_DEVICE void load_cell_vector(const void* from, std::uint32_t* words) {
   words[3] = v.w;
 }
 
-/// The same where `wanted`, without a branch around the load; else what is there stays as it is. No kernel of
-/// a system writes what it reads at another point, so that the compiler may move these, too.
-SPIDER_DEVICE std::uint16_t load_cell_if(bool wanted, const std::uint16_t* from, std::uint16_t otherwise) {
-  asm("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b16 %0, [%1]; }"
-      : "+h"(otherwise)
-      : "l"(from), "r"(static_cast<int>(wanted)));
-  return otherwise;
-}
-SPIDER_DEVICE std::uint32_t load_cell_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
-  asm("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b32 %0, [%1]; }"
-      : "+r"(otherwise)
-      : "l"(from), "r"(static_cast<int>(wanted)));
-  return otherwise;
-}
-SPIDER_DEVICE std::uint64_t load_cell_if(bool wanted, const std::uint64_t* from, std::uint64_t otherwise) {
-  asm("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted ld.global.b64 %0, [%1]; }"
-      : "+l"(otherwise)
-      : "l"(from), "r"(static_cast<int>(wanted)));
-  return otherwise;
-}
+/// Those of neighbours where `wanted`, without a branch around the load; else what is there stays as it is.
+/// The compiler may move these, too (load_cell_if).
 SPIDER_DEVICE void load_cell_pair_if(bool wanted, const void* from, std::uint32_t* words) {
   asm("{ .reg .pred wanted; setp.ne.b32 wanted, %3, 0; @wanted ld.global.v2.b32 {%0, %1}, [%2]; }"
       : "+r"(words[0]), "+r"(words[1])
@@ -484,25 +411,7 @@ SPIDER_DEVICE void store_field(void* to, std::uint32_t low, std::uint32_t high) 
   *static_cast<uint2*>(to) = make_uint2(low, high);
 }
 
-/// The stores above where `wanted`, without a branch around them.
-SPIDER_DEVICE void store_field_if(bool wanted, std::uint8_t* to, std::uint8_t v) {
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.u8 [%0], %1; }" ::"l"(to),
-               "h"(static_cast<std::uint16_t>(v)), "r"(static_cast<int>(wanted))
-               : "memory");
-}
-SPIDER_DEVICE void store_field_if(bool wanted, std::uint16_t* to, std::uint16_t v) {
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.b16 [%0], %1; }" ::"l"(to),
-               "h"(v), "r"(static_cast<int>(wanted))
-               : "memory");
-}
-SPIDER_DEVICE void store_field_if(bool wanted, std::uint32_t* to, std::uint32_t v) {
-  store_field_word_if(wanted, to, v);
-}
-SPIDER_DEVICE void store_field_if(bool wanted, std::uint64_t* to, std::uint64_t v) {
-  asm volatile("{ .reg .pred wanted; setp.ne.b32 wanted, %2, 0; @wanted st.global.b64 [%0], %1; }" ::"l"(to),
-               "l"(v), "r"(static_cast<int>(wanted))
-               : "memory");
-}
+/// The same where `wanted`, without a branch around it.
 SPIDER_DEVICE void store_field_if(bool wanted, void* to, std::uint32_t low, std::uint32_t high) {
   asm volatile(
       "{ .reg .pred wanted; setp.ne.b32 wanted, %3, 0; @wanted st.global.v2.b32 [%0], {%1, %2}; }" ::"l"(to),

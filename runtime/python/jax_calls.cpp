@@ -1,6 +1,6 @@
-/// Sweeps as custom calls of XLA, for arrays of JAX on the host and on CUDA devices. The Python package's
-/// runtime has them compiled; where it is not there, spider_gen/_jax.py compiles this file once, as a library
-/// of its own. Kernels lie in other libraries, which it is told of by spider_jax_know().
+/// Sweeps as custom calls of XLA, for arrays of JAX on the host and on CUDA devices. The Python package
+/// compiles this file once, as a library of its own (spider_gen/_jax.py): kernels lie in others, which it is
+/// told of by spider_jax_know().
 
 #include <dlfcn.h>
 
@@ -15,7 +15,9 @@
 
 #include "spider/memory.h"
 #include "spider/spider.h"
-#include "xla_ffi.h"
+#include "xla/ffi/api/ffi.h"
+
+namespace ffi = xla::ffi;
 
 namespace {
 
@@ -51,11 +53,11 @@ enum FieldRoom : std::int64_t {
 
 /// What a custom call is given.
 struct Call {
-  ffi::Buffers operands;
-  ffi::Buffers results;
+  const ffi::RemainingArgs& operands;
+  const ffi::RemainingRets& results;
   Known known;
   std::int64_t steps = 0;  ///< 0: one sweep
-  ffi::Span<std::int64_t> rooms;
+  ffi::Span<const std::int64_t> rooms;
   void* stream = nullptr;
   bool on_device = false;
 };
@@ -106,7 +108,7 @@ std::int64_t cells_of(const spider_field& field) {
 }
 
 /// The numbers of a launch: those that the program knows, and those that come as operands behind the arrays.
-ffi::Error read_scalars(const Call& call, ffi::Span<double> fixed, ffi::Span<std::int64_t> places,
+ffi::Error read_scalars(const Call& call, ffi::Span<const double> fixed, ffi::Span<const std::int64_t> places,
                         std::vector<double>& scalars) {
   scalars.assign(fixed.begin(), fixed.end());
   if (places.size() > 0 && call.on_device) {
@@ -114,7 +116,8 @@ ffi::Error read_scalars(const Call& call, ffi::Span<double> fixed, ffi::Span<std
       return failed(call.known, status);
   }
   for (std::size_t i = 0; i < places.size(); ++i) {
-    const ffi::AnyBuffer number = call.operands[call.operands.size() - places.size() + i];
+    const ffi::AnyBuffer number =
+        *call.operands.get<ffi::AnyBuffer>(call.operands.size() - places.size() + i);
     std::array<unsigned char, sizeof(double)> bytes{};
     const std::size_t size = number.size_bytes();
     if (call.on_device) {
@@ -133,11 +136,18 @@ ffi::Error read_scalars(const Call& call, ffi::Span<double> fixed, ffi::Span<std
   return ffi::Error::Success();
 }
 
+ffi::AnyBuffer operand(const Call& call, std::size_t i) {
+  return *call.operands.get<ffi::AnyBuffer>(i);
+}
+ffi::AnyBuffer result(const Call& call, std::size_t i) {
+  return **call.results.get<ffi::AnyBuffer>(i);
+}
+
 /// The field of a result whose memory begins as that of an operand. XLA has them share it, or they are copied
 /// here.
 bool field_in_place(const Call& call, std::size_t from, std::size_t to, spider_field& field) {
-  const ffi::AnyBuffer array = call.operands[from];
-  void* data = call.results[to].untyped_data();
+  const ffi::AnyBuffer array = operand(call, from);
+  void* data = result(call, to).untyped_data();
   field = field_of(call.known, array, data);
   return copy(call, data, array.untyped_data(), array.size_bytes());
 }
@@ -156,7 +166,7 @@ Others others_of(const Call& call, std::size_t first) {
   const auto count = static_cast<std::size_t>(call.known.info->field_count);
   others.fields.reserve(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const ffi::AnyBuffer array = call.operands[first + i];
+    const ffi::AnyBuffer array = operand(call, first + i);
     others.fields.push_back(field_of(call.known, array, array.untyped_data()));
     others.pointers.push_back(&others.fields.back());
     const bool is_of_all = array.dimensions().size() == static_cast<std::size_t>(call.known.info->dimensions);
@@ -171,7 +181,7 @@ spider_sweep sweep_of(const Call& call, const Others& others, const std::vector<
   sweep.fields = others.fields.empty() ? nullptr : others.pointers.data();
   sweep.scalars = scalars.empty() ? nullptr : scalars.data();
   sweep.stream = call.stream;
-  const ffi::AnyBuffer input = call.operands[0];
+  const ffi::AnyBuffer input = operand(call, 0);
   sweep.batch = images_of(call.known, input);
   sweep.batch_stride = cells_of(field_of(call.known, input, nullptr));
   if (sweep.batch > 1) sweep.field_batch_strides = others.fields.empty() ? nullptr : others.strides.data();
@@ -182,11 +192,11 @@ ffi::Error sweep_once(const Call& call, const std::vector<double>& scalars) {
   const bool has_previous = call.known.info->previous != nullptr;
   const Others others = others_of(call, has_previous ? 2 : 1);
   spider_sweep sweep = sweep_of(call, others, scalars);
-  const ffi::AnyBuffer input = call.operands[0];
+  const ffi::AnyBuffer input = operand(call, 0);
   const spider_field in = field_of(call.known, input, input.untyped_data());
-  const spider_field out = field_of(call.known, input, call.results[0].untyped_data());
+  const spider_field out = field_of(call.known, input, result(call, 0).untyped_data());
   spider_field previous{};
-  if (has_previous) previous = field_of(call.known, call.operands[1], call.operands[1].untyped_data());
+  if (has_previous) previous = field_of(call.known, operand(call, 1), operand(call, 1).untyped_data());
   sweep.in = &in;
   sweep.out = &out;
   sweep.previous = has_previous ? &previous : nullptr;
@@ -196,7 +206,7 @@ ffi::Error sweep_once(const Call& call, const std::vector<double>& scalars) {
 /// Brings the last step, and the one before, to where the caller looks for them.
 bool put_in_place(const Call& call, const std::array<spider_field, 4>& turns, std::size_t last,
                   std::size_t before) {
-  const std::size_t bytes = call.operands[0].size_bytes();
+  const std::size_t bytes = operand(call, 0).size_bytes();
   const auto move = [&](std::size_t to, std::size_t from) {
     return copy(call, turns[to].data, turns[from].data, bytes);
   };
@@ -216,8 +226,8 @@ ffi::Error sweep_steps(const Call& call, const std::vector<double>& scalars) {
   std::array<spider_field, 4> turns{};  // in, out, previous, out_previous
   if (!field_in_place(call, 0, 0, turns[0])) return ffi::Error::Internal(no_copy);
   if (has_previous && !field_in_place(call, 1, 1, turns[2])) return ffi::Error::Internal(no_copy);
-  turns[1] = field_of(call.known, call.operands[0], call.results[has_previous ? 2 : 1].untyped_data());
-  if (in_pairs) turns[3] = field_of(call.known, call.operands[0], call.results[3].untyped_data());
+  turns[1] = field_of(call.known, operand(call, 0), result(call, has_previous ? 2 : 1).untyped_data());
+  if (in_pairs) turns[3] = field_of(call.known, operand(call, 0), result(call, 3).untyped_data());
   sweep.in = turns.data();
   sweep.out = &turns[1];
   sweep.previous = has_previous ? &turns[2] : nullptr;
@@ -242,7 +252,7 @@ struct Buffers {
 bool place_buffers(const Call& call, Buffers& buffers) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < call.rooms.size(); ++i) {
-    const ffi::AnyBuffer array = call.operands[i];
+    const ffi::AnyBuffer array = operand(call, i);
     const std::int64_t room = call.rooms[i];
     spider_field first = field_of(call.known, array, array.untyped_data());
     if (room == in_place || room == two_buffers) {
@@ -251,7 +261,7 @@ bool place_buffers(const Call& call, Buffers& buffers) {
     const bool doubles = room == two_buffers || room == into_second;
     buffers.first.push_back(first);
     buffers.second.push_back(
-        field_of(call.known, array, doubles ? call.results[next++].untyped_data() : nullptr));
+        field_of(call.known, array, doubles ? result(call, next++).untyped_data() : nullptr));
     buffers.has_second.push_back(doubles ? 1 : 0);
     const std::int64_t images = images_of(call.known, array);
     const bool is_of_all = array.dimensions().size() == static_cast<std::size_t>(call.known.info->dimensions);
@@ -297,59 +307,61 @@ ffi::Error sweep_system(const Call& call, const std::vector<double>& scalars) {
   return ffi::Error::Success();
 }
 
-ffi::Error sweep(const XLA_FFI_CallFrame& frame, void* stream, bool on_device) {
-  Call call{ffi::Buffers(frame.args), ffi::Buffers(frame.rets), {}, 0, {}, stream, on_device};
-  call.steps = ffi::number(ffi::attribute(frame, "steps"));
-  call.rooms = ffi::numbers<std::int64_t>(ffi::attribute(frame, "rooms"));
-  const std::string name = ffi::text(ffi::attribute(frame, "kernel"));
+ffi::Error sweep(void* stream, bool on_device, ffi::RemainingArgs operands, ffi::RemainingRets results,
+                 std::string_view name, std::int64_t steps, ffi::Span<const double> fixed,
+                 ffi::Span<const std::int64_t> places, ffi::Span<const std::int64_t> rooms) {
+  Call call{operands, results, {}, steps, rooms, stream, on_device};
   {
     const std::lock_guard<std::mutex> lock(table().mutex);
-    const auto found = table().kernels.find(name);
+    const auto found = table().kernels.find(std::string(name));
     if (found == table().kernels.end()) {
-      return ffi::Error::Internal("the kernel " + name + " is not in this process: trace the function again");
+      return ffi::Error::Internal("the kernel " + std::string(name) +
+                                  " is not in this process: trace the function again");
     }
     call.known = found->second;
   }
   std::vector<double> scalars;
-  if (ffi::Error error = read_scalars(call, ffi::numbers<double>(ffi::attribute(frame, "scalars")),
-                                      ffi::numbers<std::int64_t>(ffi::attribute(frame, "places")), scalars);
-      error.failure())
-    return error;
+  if (ffi::Error error = read_scalars(call, fixed, places, scalars); error.failure()) return error;
   if (call.known.info->launch_count > 0) return sweep_system(call, scalars);
-  return call.steps == 0 ? sweep_once(call, scalars) : sweep_steps(call, scalars);
+  return steps == 0 ? sweep_once(call, scalars) : sweep_steps(call, scalars);
 }
 
-/// As custom calls have attributes: those that _jax.py gives.
-ffi::Error sweep_if_whole(const XLA_FFI_CallFrame& frame, void* stream, bool on_device) {
-  for (const char* name : {"kernel", "steps", "scalars", "places", "rooms"}) {
-    if (ffi::attribute(frame, name) == nullptr)
-      return ffi::Error::InvalidArgument(std::string("the custom call has no ") + name);
-  }
-  return sweep(frame, stream, on_device);
+auto bind() {
+  return ffi::Ffi::Bind()
+      .RemainingArgs()
+      .RemainingRets()
+      .Attr<std::string_view>("kernel")
+      .Attr<std::int64_t>("steps")
+      .Attr<ffi::Span<const double>>("scalars")
+      .Attr<ffi::Span<const std::int64_t>>("places")
+      .Attr<ffi::Span<const std::int64_t>>("rooms");
+}
+
+ffi::Error sweep_on_host(ffi::RemainingArgs operands, ffi::RemainingRets results, std::string_view name,
+                         std::int64_t steps, ffi::Span<const double> fixed,
+                         ffi::Span<const std::int64_t> places, ffi::Span<const std::int64_t> rooms) {
+  return sweep(nullptr, false, operands, results, name, steps, fixed, places, rooms);
+}
+
+ffi::Error sweep_on_device(ffi::RemainingArgs operands, ffi::RemainingRets results, std::string_view name,
+                           std::int64_t steps, ffi::Span<const double> fixed,
+                           ffi::Span<const std::int64_t> places, ffi::Span<const std::int64_t> rooms,
+                           void* stream) {
+  return sweep(stream, true, operands, results, name, steps, fixed, places, rooms);
 }
 
 }  // namespace
 
-#define SPIDER_JAX_PUBLIC extern "C" __attribute__((visibility("default")))
+XLA_FFI_DEFINE_HANDLER_SYMBOL(spider_jax_host, sweep_on_host, bind());
 
-SPIDER_JAX_PUBLIC XLA_FFI_Error* spider_jax_host(XLA_FFI_CallFrame* frame) {
-  return ffi::tells_version(*frame) ? nullptr : sweep_if_whole(*frame, nullptr, false).for_xla(*frame->api);
-}
-
-SPIDER_JAX_PUBLIC XLA_FFI_Error* spider_jax_cuda(XLA_FFI_CallFrame* frame) {
-  if (ffi::tells_version(*frame)) return nullptr;
-  void* stream = nullptr;
-  if (XLA_FFI_Error* const error = ffi::find_stream(*frame, stream); error != nullptr) return error;
-  return sweep_if_whole(*frame, stream, true).for_xla(*frame->api);
-}
+// A stream of CUDA is a pointer, so that its headers are not needed.
+XLA_FFI_DEFINE_HANDLER_SYMBOL(spider_jax_cuda, sweep_on_device, bind().Ctx<ffi::PlatformStream<void*>>());
 
 /// Tells of a kernel under a name. The functions are those of the runtime in its library, which stays loaded.
-SPIDER_JAX_PUBLIC void spider_jax_know(const char* name, const spider_kernel* kernel,
-                                       decltype(&spider_info) info, decltype(&spider_run) run,
-                                       decltype(&spider_run_steps) run_steps,
-                                       decltype(&spider_last_error) last_error,
-                                       decltype(&spider_download) download,
-                                       decltype(&spider_synchronize) synchronize) {
+extern "C" void spider_jax_know(const char* name, const spider_kernel* kernel, decltype(&spider_info) info,
+                                decltype(&spider_run) run, decltype(&spider_run_steps) run_steps,
+                                decltype(&spider_last_error) last_error, decltype(&spider_download) download,
+                                decltype(&spider_synchronize) synchronize) {
   const std::lock_guard<std::mutex> lock(table().mutex);
   table().kernels[name] = {kernel, info(kernel), run, run_steps, last_error, download, synchronize};
 }

@@ -15,7 +15,7 @@ import jax
 import numpy
 from jax import numpy as jnp
 
-from . import _autograd, _cache, _compilers, _generator, _images, _nvrtc, _package, spider
+from . import _autograd, _cache, _compilers, _generator, _images, _package, spider
 from ._adjoint import adjoint_spec as _adjoint_spec, array_storages
 from ._calls import in_python
 from ._further import OWN_WORDS
@@ -135,24 +135,21 @@ def _kernel(made: Any) -> tuple[Any, Any]:
 
 @functools.lru_cache(maxsize=None)
 def _library() -> ctypes.CDLL:
-    """The handlers of the custom call, registered: the package's runtime has them, or they are compiled once."""
-    library = ctypes.CDLL(str(_nvrtc.RUNTIME if _nvrtc.RUNTIME.exists() else _compiled_handlers()))
-    for platform, name in _PLATFORMS.items():
-        capsule = jax.ffi.pycapsule(getattr(library, f"spider_jax_{name}"))
-        jax.ffi.register_ffi_target(_TARGET, capsule, platform="CUDA" if platform == "cuda" else platform)
-    return library
-
-
-def _compiled_handlers() -> pathlib.Path:
+    """The handlers of the custom call, registered. They are compiled once."""
     toolchain = _compilers.host()
-    options = (*toolchain.compile_options, f"-I{_package.RUNTIME / 'include'}", "-shared")
+    headers = jax.ffi.include_dir()
+    options = (*toolchain.compile_options, f"-I{_package.RUNTIME / 'include'}", "-isystem", headers, "-fvisibility=default", "-shared")
     source = _package.RUNTIME / "python" / "jax_calls.cpp"
-    key = _package.key(toolchain.key, *options)
+    key = _package.key(toolchain.key, source.read_bytes(), jax.__version__, *options)
 
     def make(folder: pathlib.Path) -> None:
         _compilers._run([toolchain.compiler, *options, str(source), *toolchain.link_options, "-ldl", "-o", str(folder / "jax.so")])
 
-    return _cache.entry("jax-" + key, make) / "jax.so"
+    library = ctypes.CDLL(str(_cache.entry("jax-" + key, make) / "jax.so"))
+    for platform, name in _PLATFORMS.items():
+        capsule = jax.ffi.pycapsule(getattr(library, f"spider_jax_{name}"))
+        jax.ffi.register_ffi_target(_TARGET, capsule, platform="CUDA" if platform == "cuda" else platform)
+    return library
 
 
 def _know(library: Any, kernel: Any) -> str:

@@ -14,8 +14,8 @@ double times_the_floor(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const bool on_tensor_cores = plan.contraction.on_tensor_cores();
   const int bytes =
       spec::element_bytes(spec.storage) + spec::element_bytes(spec::output_of(spec)) + plan.further_bytes;
-  const int products = plan.passes.empty() ? static_cast<int>(plan.contraction.taps.size())
-                                           : plan.candidates.front().products;
+  const int products =
+      plan.passes.empty() ? static_cast<int>(plan.contraction.taps.size()) : plan.candidates.front().products;
   const SweepBound bound = bound_reference(
       plan.dimensions,
       {.bytes_per_point = static_cast<double>(bytes),

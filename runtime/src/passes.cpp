@@ -60,7 +60,8 @@ struct Pass {
 
 Pass find_pass(const spider_kernel& whole, std::size_t i) {
   const spider_kernel* kernel = whole.passes[i];
-  const int row_axis = kernel->info.dimensions == 2 ? whole.pass_row_axes[i] : axis_y;
+  const bool in_planes = kernel->info.dimensions == 2 && whole.pass_row_axes != nullptr;
+  const int row_axis = in_planes ? whole.pass_row_axes[i] : axis_y;
   Pass pass{kernel, axis_x, {kernel->info.reach_low[axis_x], kernel->info.reach_high[axis_x]}, row_axis};
   for (const int other : {axis_y, axis_z}) {
     const HaloWidth reach{kernel->info.reach_low[other], kernel->info.reach_high[other]};

@@ -479,10 +479,10 @@ struct spider_kernel {
   /// step's sum |w| times the largest |x| that the result takes. Else 0: `products` tells.
   double neighbourhood = 0;
   const spider::SystemFacts* system = nullptr;  ///< of a system of equations
-  /// Of a sweep in passes: kernels of one step, whose taps lie along one axis each, or along y and x, that run
-  /// one after the other. forms has one, of the first. Each pass's faces along its axis hold what the passes
-  /// before it make of a constant. A pass of two dimensions sweeps planes of a field of three: its y is the
-  /// axis that `pass_row_axes` names, y or z.
+  /// Of a sweep in passes: kernels of one step, whose taps lie along one axis each, or along y and x, that
+  /// run one after the other. forms has one, of the first. Each pass's faces along its axis hold what the
+  /// passes before it make of a constant. A pass of two dimensions sweeps planes of a field of three: its y
+  /// is the axis that `pass_row_axes` names, y or z.
   const spider_kernel* const* passes = nullptr;
   const std::int32_t* pass_row_axes = nullptr;
   std::int32_t pass_count = 0;

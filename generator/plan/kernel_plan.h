@@ -60,7 +60,7 @@ struct ComposedSteps {
   bool operator==(const ComposedSteps&) const = default;
 };
 
-/// By it candidates that are taken in passes along one axis each are known (plan/axis_passes.h).
+/// By it candidates that are taken in passes are known (plan/axis_passes.h).
 inline constexpr std::string_view passes_name = "passes";
 
 struct PassPlan;

@@ -59,7 +59,7 @@ int cells_in_registers(const spec::SystemSpec& spec, const ReadRow& row, int col
   return (vector_of(columns - 1 + row.high) - vector_of(row.low) + 1) * columns;
 }
 
-/// Registers for all that a lane reads and computes: of neighbouring lines' rows, each is there once.
+/// Registers for all that a lane reads and computes. A row that several lines read is counted once.
 int registers_of(const spec::SystemSpec& spec, bool in_doubles, const SystemSweep& sweep, int lines) {
   std::map<std::array<int, 3>, ReadRow> rows;
   for (int line = 0; line < lines; ++line) {

@@ -319,9 +319,11 @@ Outcome load_for_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& 
   if (are_loaded(kernel, residencies)) return {};
   spider::backend::FormSet forms;
   for (const Sweeps& sweeps : all_sweeps) {
+    const bool takes_turns = in_pairs && sweeps.steps == 1;
     for (const SweepFields& turn : turns) {
-      for (const SweepFields& given :
-           in_pairs&& sweeps.steps == 1 ? spider::rotate_in_place(turn) : std::vector<SweepFields>{turn})
+      const std::vector<SweepFields> fields =
+          takes_turns ? spider::rotate_in_place(turn) : std::vector<SweepFields>{turn};
+      for (const SweepFields& given : fields)
         forms |= forms_for(kernel, given, nullptr, residencies, sweeps.steps);
     }
   }

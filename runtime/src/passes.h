@@ -1,4 +1,4 @@
-/// Sweeps in passes along one axis each (spider_kernel::passes), from field to field.
+/// Sweeps in passes along an axis or two each (spider_kernel::passes), from field to field.
 #pragma once
 
 #include <spider/kernel.h>

@@ -25,8 +25,8 @@ struct RimsFirstLaunch {
   RimGrid rims{};  ///< without a counter
 };
 
-/// Cuts a box of a field as RimGrid says, so that all blocks together take the fewest steps, and rims are
-/// done when half of these are.
+/// Cuts a box of a field as RimGrid says, so that all blocks together take the fewest steps, and rims end
+/// within the first half of that time.
 [[nodiscard]] RimsFirstLaunch choose_rims_first(const Tiling& tiling, const Box& box,
                                                 const backend::Residency& residency, const RimPlanes& rims);
 

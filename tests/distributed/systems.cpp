@@ -252,6 +252,20 @@ void add_part(State& state, const Case& drawn, const spider_kernel_info& info,
   });
 }
 
+/// Do steps until a bound end as those of one rank do?
+bool stop_alike(State& state, spider_grid* grid, double bound, const Results& wanted, int rank) {
+  const std::vector<double> stopped = step_until(
+      state, bound,
+      [&](const spider_sweep& sweep, std::int64_t steps, double until, std::int64_t* done, double* values) {
+        return spider_grid_run_until(grid, &sweep, steps, 0, until, 2, done, values);
+      });
+  if (rank != 0 || std::memcmp(stopped.data(), wanted.stopped.data(), stopped.size() * sizeof(double)) == 0)
+    return true;
+  std::fprintf(stderr, "steps until a bound end elsewhere: %g of one rank, %g\n", wanted.stopped[0],
+               stopped[0]);
+  return false;
+}
+
 /// On all ranks of the communicator.
 Verdict check_case(const Case& drawn, MPI_Comm ranks) {
   const spider_kernel* const kernel = Kernels::find(drawn.name);
@@ -304,19 +318,7 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
                  static_cast<long long>(cell / extent[2] % extent[1]),
                  static_cast<long long>(cell % extent[2]));
   }
-  if (state.reductions() != nullptr) {
-    const std::vector<double> stopped = step_until(
-        state, reductions[0],
-        [&](const spider_sweep& sweep, std::int64_t steps, double bound, std::int64_t* done, double* values) {
-          return spider_grid_run_until(grid, &sweep, steps, 0, bound, 2, done, values);
-        });
-    if (rank == 0 &&
-        std::memcmp(stopped.data(), wanted.stopped.data(), stopped.size() * sizeof(double)) != 0) {
-      std::fprintf(stderr, "steps until a bound end elsewhere: %g of one rank, %g\n", wanted.stopped[0],
-                   stopped[0]);
-      same = 0;
-    }
-  }
+  if (state.reductions() != nullptr && !stop_alike(state, grid, reductions[0], wanted, rank)) same = 0;
   MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, ranks);
   spider_grid_free(grid);
   return same == 1 ? Verdict::same : Verdict::differs;

@@ -6,13 +6,12 @@ set -euo pipefail
 
 usage() {
   cat <<'END'
-usage: run_documentation.sh [--prefix DIR] [--cases DIR] [--variants DIR] [--keep DIR] [NAME...]
+usage: run_documentation.sh [--prefix DIR] [--cases DIR] [--keep DIR] [NAME...]
   --prefix    where spider-gen is installed (default: ~/.local)
   --cases     kernels of the accuracy tests, as the target spider-cases writes them (default: build/tests/cases)
-  --variants  kernels of variants.sh, for `variants` (default: variants)
-  --keep      gets the folder evaluation/ that benchmark and variants write
-  NAME        programs, languages, 'gpu tests', 'gpu cases', 'more gpu cases', benchmark, variants
-              (default: all; benchmark and variants measure for minutes)
+  --keep      gets the folder evaluation/ that benchmark and faces write
+  NAME        programs, languages, 'gpu tests', 'gpu cases', 'more gpu cases', benchmark, faces
+              (default: all; benchmark and faces measure for minutes)
 It takes nvcc, CMake for the programs, and a Python with NumPy and SciPy (PYTHON names one). Fortran needs gfortran.
 END
 }
@@ -20,13 +19,12 @@ END
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.." && pwd)
 prefix=$HOME/.local
 cases=$root/build/tests/cases
-variants=$root/variants
 keep=
 names=()
 while (($#)); do
   case $1 in
     --help) usage; exit 0 ;;
-    --prefix | --cases | --variants | --keep)
+    --prefix | --cases | --keep)
       (($# > 1)) || { usage >&2; exit 2; }
       [[ $1 != --keep ]] || mkdir -p -- "$2"
       printf -v "${1#--}" %s "$(realpath -- "$2")"
@@ -36,7 +34,7 @@ while (($#)); do
   esac
   shift
 done
-((${#names[@]})) || names=(programs languages 'gpu tests' 'gpu cases' 'more gpu cases' benchmark variants)
+((${#names[@]})) || names=(programs languages 'gpu tests' 'gpu cases' 'more gpu cases' benchmark faces)
 
 skip() {
   echo "skipped: $1"
@@ -62,7 +60,6 @@ ln -s -- "$prefix" "$work/home/.local"
 for folder in README.md generated generator runtime stencils templates tests; do cp -r -- "$root/$folder" "$work/tree"; done
 [[ ! -d $cases ]] || ln -s -- "$cases" "$work/tree/build/tests/cases"
 [[ ! -d $cases ]] || ln -s -- "$cases" "$work/tree/cases"
-[[ ! -d $variants ]] || ln -s -- "$variants" "$work/tree/variants"
 
 house=$root/tests/house
 failed=()

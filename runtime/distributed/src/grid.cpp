@@ -45,7 +45,8 @@ const char* name_of(FaceRule rule) {
   }
 }
 
-/// Do sweeps read around points of their input alone? Those of several steps with `previous` do of that, too.
+/// Do sweeps read around points of their input alone? Sweeps of several steps with `previous` also read
+/// around points of that.
 bool has_one_halo(const spider_kernel& kernel) {
   return kernel.info.previous == nullptr || kernel.info.steps == 1;
 }
@@ -462,7 +463,14 @@ class PartSweeps {
   /// A sweep. Where its kernel says when rims are stored, they go to neighbours while it computes the rest.
   void take(const Turn& turn, Outcome& outcome) {
     const spider_sweep& sweep = *turn.sweep;
-    const SweepWithRims& with_rims = find(turn, outcome);
+    const SweepWithRims* found = nullptr;
+    keep_first(outcome, caught([&] {
+                 Outcome finding = outcome;
+                 found = &find(turn, finding);
+                 return finding;
+               }));
+    static const SweepWithRims none{};  // the neighbours exchange, whatever fails here
+    const SweepWithRims& with_rims = found == nullptr ? none : *found;
     if (!is_filled_ && with_rims.rim_blocks == 0) {
       sweep_part(grid_, sweep, turn.steps, is_behind_rims_, outcome);
       is_behind_rims_ = true;

@@ -88,7 +88,10 @@ class GpuTransport final : public Transport {
   Outcome begin_behind_rims(const Exchanges& exchanges, std::uint32_t blocks) override {
     exchanges_ = exchanges;
     if (blocks > 0) peers_.await_rims(blocks);
-    return exchange(true);
+    Outcome begun = exchange(true);
+    // Then nothing resets the counter, and a later exchange would not wait.
+    failed_ = failed_ || begun.status != SPIDER_OK;
+    return begun;
   }
 
   Outcome complete() override { return {}; }
@@ -133,7 +136,10 @@ class GpuTransport final : public Transport {
   }
 
   Outcome state() override {
-    if (communicator_ == nullptr) return {};
+    if (communicator_ == nullptr) {
+      if (failed_) return {SPIDER_ERROR_RANKS, "an exchange of this grid failed before: make another one"};
+      return {};
+    }
     ncclResult_t result = ncclSuccess;
     Outcome outcome = of_nccl(ncclCommGetAsyncError(communicator_, &result), "asking NCCL");
     if (outcome.status == SPIDER_OK && result != ncclInProgress) outcome = of_nccl(result, "an exchange");

@@ -175,6 +175,7 @@ class _Function:
 
     def __init__(self, job: Job, name: str, number: int):
         self._job, self._number = job, number
+        self._cubins: list[bytes] = []  # stay: another thread may be loading one while this one puts its own
         self.code = _Code(job.compiled(number), name.encode(), _compile_codes)
 
     @property
@@ -183,7 +184,8 @@ class _Function:
 
     def compile(self) -> None:
         if not self.code.cubin:
-            self.code.cubin = self._job.compile(self._number)
+            self._cubins.append(self._job.compile(self._number))
+            self.code.cubin = self._cubins[-1]
 
 
 _functions: dict[int, _Function] = {}  #: by their addresses

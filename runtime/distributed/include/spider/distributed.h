@@ -80,7 +80,7 @@ SPIDER_PUBLIC const char* spider_grid_transport(const spider_grid* grid);
 SPIDER_PUBLIC spider_status spider_grid_exchange(spider_grid* grid, const spider_field* field, void* stream);
 
 /** `steps` time steps of the whole, from `a` to `b` and back, as spider_iterate: its bits. Fills the halos of
- * both on the way, once a sweep, while the interior is swept. Allocates nothing; with the CUDA back end it
+ * both on the way, once a sweep, while the rest is swept. Allocates nothing; with the CUDA back end it
  * waits for no stream, and can be captured in a CUDA graph. `*result` may be NULL. */
 SPIDER_PUBLIC spider_status spider_grid_iterate(spider_grid* grid, const spider_field* a,
                                                 const spider_field* b, int64_t steps, void* stream,

@@ -16,7 +16,9 @@ namespace spider {
 struct RimPlanes {
   std::int64_t low = 0;
   std::int64_t high = 0;
-  [[nodiscard]] bool operator==(const RimPlanes&) const = default;
+  [[nodiscard]] bool operator==(const RimPlanes& other) const {
+    return low == other.low && high == other.high;
+  }
 };
 
 /// Without blocks of rims where the box cannot be cut so.

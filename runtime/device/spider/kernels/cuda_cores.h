@@ -379,9 +379,9 @@ struct CudaCores {
     const int lane = device::lane_index();
     SPIDER_UNROLL
     for (int first = 0; first < ring_vectors; first += 32) {
-      const int turned = first + lane + vectors_before_line;
+      const int rotated = first + lane + vectors_before_line;
       use(first + 32 <= ring_vectors || first + lane < ring_vectors,
-          turned < ring_vectors ? turned : turned - ring_vectors);
+          rotated < ring_vectors ? rotated : rotated - ring_vectors);
     }
   }
 

@@ -287,7 +287,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     std::uint32_t stored_rows;  ///< of the warp, bits
     std::uint32_t cells;        ///< what the lane stores and reads, bits
     std::uint32_t flags;        ///< of the warp
-    typename Tile::MirrorGhosts turned;
+    typename Tile::MirrorGhosts mirrors;
     std::int32_t offset[rows];  ///< of its cells in the rows that the warp requests, from a plane's first
     Shared lane_row;            ///< the lane's cells of the warp's first row in a plane of the input
     Shared lane_edges;          ///< and among those handed on
@@ -304,7 +304,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr std::uint32_t stores_vectors = 1U;
   static constexpr std::uint32_t at_columns = 2U;     ///< the tile has cells beyond a face where x ends
   static constexpr std::uint32_t at_rows = 4U;        ///< the warp has a row at a face where y ends
-  static constexpr std::uint32_t fills_columns = 8U;  ///< it has cells in WarpState::turned
+  static constexpr std::uint32_t fills_columns = 8U;  ///< it has cells in WarpState::mirrors
   static constexpr std::uint32_t points_in_vectors = 16U, fills_points = 32U;  ///< of further fields
   /// It has the row beyond a constant face where y ends: which of its rows, counted in these.
   static constexpr std::uint32_t at_low_row = 64U, at_high_row = 128U, low_row = 256U, high_row = 2048U;
@@ -772,7 +772,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Post-load fix-up for few tiles: realigns rows of plane b, which lies in a slot, and fills mirrored ghost
   /// columns.
   SPIDER_DEVICE_NOINLINE void finish_load(const SweepArguments& f, std::uint32_t flags,
-                                          typename Tile::MirrorGhosts turned, std::int32_t b, int slot) {
+                                          typename Tile::MirrorGhosts mirrors, std::int32_t b, int slot) {
     device::copy_async_wait<ahead - 1>();
     if (Tile::splits_words && (flags & moves_input) != 0)
       Tile::realign_rows(f, load_sweep(), unpack(load_invariant(input_columns)), b);
@@ -780,8 +780,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if (!Shape::x_axis.mirrors() || (flags & fills_columns) == 0) return;
     const auto plane = static_cast<Shared>(slot * input_bytes);
     typename Tile::GhostCells cells{};
-    Tile::load_mirror_ghosts(turned, plane, cells);
-    Tile::store_mirror_ghosts(turned, plane, cells);
+    Tile::load_mirror_ghosts(mirrors, plane, cells);
+    Tile::store_mirror_ghosts(mirrors, plane, cells);
   }
 
   /// Requests plane b of the stream for a slot.
@@ -839,10 +839,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if (!along.mirrors()) return static_cast<std::int32_t>(find_point(along.rules, span, i, f.extent[axis]));
     const std::int64_t near = i < span.begin ? span.begin : (i >= span.end ? span.end - 1 : i);
     const std::int32_t end = extent_of(f, axis);
-    const std::int32_t turned = mirror_index(along.rules, static_cast<std::int32_t>(near), end);
+    const std::int32_t mirrored = mirror_index(along.rules, static_cast<std::int32_t>(near), end);
     // Where a face shows the constant beyond the other one nothing is needed.
-    return along.is_closed_low() && turned < 0 ? 0
-                                               : (along.is_closed_high() && turned >= end ? end - 1 : turned);
+    return along.is_closed_low() && mirrored < 0
+               ? 0
+               : (along.is_closed_high() && mirrored >= end ? end - 1 : mirrored);
   }
 
   /// The columns of a lane's points that have fields in memory, bits, and that of the first; columns beyond
@@ -907,14 +908,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
                              static_cast<std::uint32_t>(found.from));
       }
       const bool is_broken = found.wanted != 0 && !found.is_vector;
-      device::Pair turned{};
+      device::Pair points{};
       if constexpr (Shape::x_axis.mirrors()) {
         constexpr auto across = Shape::across();
-        if (across.mirrors_low) turned.word[0] = find_mirror_point(w, -1, 1);
-        if (across.mirrors_high) turned.word[1] = find_mirror_point(w, w.extent[2], -1);
-        device::store_shared(static_cast<Shared>(mirror_points + 8 * Tile::thread_index()), turned);
+        if (across.mirrors_low) points.word[0] = find_mirror_point(w, -1, 1);
+        if (across.mirrors_high) points.word[1] = find_mirror_point(w, w.extent[2], -1);
+        device::store_shared(static_cast<Shared>(mirror_points + 8 * Tile::thread_index()), points);
       }
-      const bool fills = (turned.word[0] | turned.word[1]) != 0;
+      const bool fills = (points.word[0] | points.word[1]) != 0;
       state.cells |= found.wanted != 0 ? reads_points : 0U;
       state.flags |= device::warp_max(fills ? fills_points : 0U) |
                      (device::warp_max(is_broken ? 1U : 0U) != 0 ? 0U : points_in_vectors);
@@ -961,10 +962,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static void fill_ghost_points(const WarpState& state, int slot) {
     if constexpr (point_fields > 0 && Shape::x_axis.mirrors()) {
       if ((state.flags & fills_points) == 0) return;
-      const device::Pair turned =
+      const device::Pair points =
           device::load_shared_pair(static_cast<Shared>(mirror_points + 8 * Tile::thread_index()));
       SPIDER_UNROLL
-      for (const std::uint32_t pair : turned.word) {
+      for (const std::uint32_t pair : points.word) {
         Queue::copy_point(pair != 0, plane_of_points(slot), static_cast<int>(pair & 0xffffU),
                           static_cast<int>(pair >> 16U));
       }
@@ -991,15 +992,15 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     device::copy_async_commit();
     const int following = slot + 1 == input_slots ? 0 : slot + 1;
     // The code between load and store hides the latency of shared memory.
-    typename Tile::GhostCells turned{};
+    typename Tile::GhostCells ghosts{};
     const bool fills = Shape::x_axis.mirrors() && (state.flags & fills_columns) != 0;
     if constexpr (!splits_ghost_copy) {
       if ((state.flags & (fills_columns | moves_input)) != 0 && b + 1 < state.stream)
-        finish_load(f, state.flags, state.turned, b + 1, following);
+        finish_load(f, state.flags, state.mirrors, b + 1, following);
     } else if (fills) {
       device::copy_async_wait<ahead - 1>();
       device::sync_warp();
-      Tile::load_mirror_ghosts(state.turned, static_cast<Shared>(following * input_bytes), turned);
+      Tile::load_mirror_ghosts(state.mirrors, static_cast<Shared>(following * input_bytes), ghosts);
     }
     const PlaneCursor at{state.start + b,
                          static_cast<Shared>(slot * input_bytes) + state.lane_row,
@@ -1035,7 +1036,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
         set_columns(extent_of(f, 2), load_invariant(origin), cells);
     }
     if (splits_ghost_copy && fills)
-      Tile::store_mirror_ghosts(state.turned, static_cast<Shared>(following * input_bytes), turned);
+      Tile::store_mirror_ghosts(state.mirrors, static_cast<Shared>(following * input_bytes), ghosts);
     device::copy_async_wait<ahead - 1>();
     device::sync_block();
     point_slot = point_slot + 1 == point_slots ? 0 : point_slot + 1;
@@ -1169,11 +1170,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if (device::warp_index() == 0) {  // the lanes of all warps have the same columns
       device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_ghost_lanes(w));
     }
-    if constexpr (Shape::x_axis.mirrors()) state.turned = Tile::find_mirror_ghosts(w);
+    if constexpr (Shape::x_axis.mirrors()) state.mirrors = Tile::find_mirror_ghosts(w);
     state.flags =
         device::warp_max((wanted.whole ? stores_vectors : 0U) | (has_set_columns(w) ? at_columns : 0U) |
                          (has_ghost_rows(w, y, rows) ? at_rows : 0U) | find_constant_rows(w, y) |
-                         (state.turned.exist() ? fills_columns : 0U) |
+                         (state.mirrors.exist() ? fills_columns : 0U) |
                          (Tile::splits_words && !piece.whole ? moves_input : 0U));
     state.lane_row = static_cast<Shared>(first * input_row_bytes + columns * Cells::element_bytes * lane);
     state.lane_edges = static_cast<Shared>(Layout::edges + device::warp_index() * warp_edges + 16 * lane);
@@ -1209,7 +1210,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       device::copy_async_commit();
     }
     device::copy_async_wait<ahead - 1>();
-    if ((state.flags & (fills_columns | moves_input)) != 0) finish_load(f, state.flags, state.turned, 0, 0);
+    if ((state.flags & (fills_columns | moves_input)) != 0) finish_load(f, state.flags, state.mirrors, 0, 0);
     device::sync_block();
     Planes cells = {};
     Planes sums = {};

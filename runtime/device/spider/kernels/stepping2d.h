@@ -8,9 +8,9 @@
 /// overlap by the columns that all steps reach on each side, whose results are not exact and are not stored;
 /// walks along y overlap in the same way.
 ///
-/// Faces. Beyond `halo` and `periodic` ones the field goes on: rows and columns there are stepped like
-/// others. So they are beyond faces that turn it round where even weights keep it turned round
-/// (mirror_axis), and what is brought from there is the field's. Beyond the others it ends. Along y one face
+/// Faces. Outside `halo` and `periodic` faces the field continues: rows and columns there are stepped like
+/// others. Ghost cells of mirroring faces are stepped, too, where the weights are even (mirror_axis): their
+/// input is the mirrored field. Outside the other faces the field ends. Along y one face
 /// may turn and the other have a constant, along x not. At every step a
 /// lane at such a face takes its neighbours' values from where the rule says (strips begin and end exactly
 /// there); strips that touch no such face run code without these choices. Rows near such a face in y are
@@ -331,14 +331,14 @@ struct Stepping2d {
     SPIDER_DEVICE std::int32_t column(std::int32_t i) const { return i < low ? i : high + i - low; }
   };
   SPIDER_DEVICE static MirrorGhosts find_mirror_ghosts(const Walk& w) {
-    MirrorGhosts turned{0, width, width};
-    if (x_axis.mirrors_low) turned.low = clamp(-w.x0, 0, width);
+    MirrorGhosts mirrors{0, width, width};
+    if (x_axis.mirrors_low) mirrors.low = clamp(-w.x0, 0, width);
     if (x_axis.mirrors_high) {
       const std::int32_t whole = w.cols / vector_elements * vector_elements;
-      turned.end = clamp(w.readable_columns.end - w.x0, turned.low, width);
-      turned.high = clamp(whole - w.x0, turned.low, turned.end);
+      mirrors.end = clamp(w.readable_columns.end - w.x0, mirrors.low, width);
+      mirrors.high = clamp(whole - w.x0, mirrors.low, mirrors.end);
     }
-    return turned;
+    return mirrors;
   }
 
   /// Where a wanted column is taken from.
@@ -362,13 +362,13 @@ struct Stepping2d {
       return readable.holds(x) && (axis.mirrors() || holds_index(axis.rules, x, w.cols));
     };
     // Cells beyond faces that turn are listed behind the vectors.
-    [[maybe_unused]] MirrorGhosts turned{};
-    if constexpr (x_axis.mirrors()) turned = find_mirror_ghosts(w);
+    [[maybe_unused]] MirrorGhosts mirrors{};
+    if constexpr (x_axis.mirrors()) mirrors = find_mirror_ghosts(w);
     std::uint32_t broken = 0;
-    if constexpr (x_axis.mirrors()) broken = turned.count() > 32 * ghost_pieces ? 1 : 0;
+    if constexpr (x_axis.mirrors()) broken = mirrors.count() > 32 * ghost_pieces ? 1 : 0;
     for (int v = device::lane_index(); v < width / vector_elements; v += 32) {
       if constexpr (x_axis.mirrors()) {
-        if (turned.holds(vector_elements * v)) continue;
+        if (mirrors.holds(vector_elements * v)) continue;
       }
       const std::int32_t x = w.x0 + vector_elements * v;
       const std::int32_t from = find_input_column(w, x);
@@ -386,8 +386,8 @@ struct Stepping2d {
       bool is_copied = true;
       if constexpr (x_axis.mirrors()) {
         const int cell = i - width / vector_elements;
-        if (!by_cells) is_copied = cell < 0 ? !turned.holds(c) : cell < turned.count();
-        if (!by_cells && cell >= 0) c = turned.column(cell);
+        if (!by_cells) is_copied = cell < 0 ? !mirrors.holds(c) : cell < mirrors.count();
+        if (!by_cells && cell >= 0) c = mirrors.column(cell);
       }
       const std::int32_t x = w.x0 + c;
       device::Pair place;

@@ -8,9 +8,9 @@
 /// by the columns and rows that all steps reach on each side, walks by the planes: results there are not
 /// exact and are not stored.
 ///
-/// Faces. Beyond `halo` and `periodic` ones the field goes on: cells there are stepped like others. So are
-/// those beyond faces that turn the field round where the stencil `is_even`: their input is the field's,
-/// turned round. Beyond the others it ends. Constants along x and y lie in all planes in shared memory from
+/// Faces. Outside `halo` and `periodic` faces the field continues: ghost cells are stepped like others. Ghost
+/// cells of mirroring faces are stepped, too, where the stencil `is_even`: their input is the mirrored field.
+/// Outside the other faces the field ends. Constants along x and y lie in all planes in shared memory from
 /// the start, and nothing else stays written there. Other columns are filled in every plane that is handed
 /// on, by the rule, and other rows are read from where the rule finds them. For radius 1 each step also
 /// publishes the ghost plane, or adds the first plane twice where it equals its ghost. For other radii, and
@@ -871,10 +871,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   /// Fills cells beyond faces where x turns, in a plane of the input.
   SPIDER_DEVICE static void fill_mirror_ghosts(Shared plane) {
     const device::Pair places = device::load_shared_pair(mirror_ghosts_place());
-    const MirrorGhosts turned{{places.word[0], places.word[1]}};
+    const MirrorGhosts mirrors{{places.word[0], places.word[1]}};
     typename Tile::GhostCells cells{};
-    Tile::load_mirror_ghosts(turned, plane, cells);
-    Tile::store_mirror_ghosts(turned, plane, cells);
+    Tile::load_mirror_ghosts(mirrors, plane, cells);
+    Tile::store_mirror_ghosts(mirrors, plane, cells);
   }
 
   // TileFlags of a walk.
@@ -1118,10 +1118,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     CopyPlan piece = Tile::plan_copies(f, w);
     bool turns = false;
     if constexpr (Tile::x_axis.mirrors()) {
-      const MirrorGhosts turned = Tile::find_mirror_ghosts(w);
-      turns = device::warp_max(turned.exist() ? 1U : 0U) != 0;
+      const MirrorGhosts mirrors = Tile::find_mirror_ghosts(w);
+      turns = device::warp_max(mirrors.exist() ? 1U : 0U) != 0;
       device::Pair places;
-      for (int i = 0; i < 2; ++i) places.word[i] = turned.places[i];
+      for (int i = 0; i < 2; ++i) places.word[i] = mirrors.places[i];
       device::store_shared(mirror_ghosts_place(), places);
     }
     const Wanted stored = Tile::find_wanted(f, w, first);

@@ -190,8 +190,8 @@ struct Stream2d {
   SPIDER_DEVICE static void start_plain_row(const Strip& strip, int step, const Element* cells) {
     SPIDER_UNROLL
     for (int first = 0; first < ring_vectors; first += 32) {
-      const int turned = first + strip.lane + vectors_before_line<vector_elements>(first_column);
-      const int vector = turned < ring_vectors ? turned : turned - ring_vectors;
+      const int rotated = first + strip.lane + vectors_before_line<vector_elements>(first_column);
+      const int vector = rotated < ring_vectors ? rotated : rotated - ring_vectors;
       const bool copied = first + strip.lane < ring_vectors && (all_fast || strip.is_fast(vector));
       device::copy_async_if(copied, ring_row(strip, step) + vector * vector_bytes,
                             cells + vector * vector_elements);

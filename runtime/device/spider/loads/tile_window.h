@@ -361,9 +361,9 @@ struct TileWindow {
       SPIDER_UNROLL
       for (int first = 0; first < vectors; first += 32) {
         // From the first line on, then what is before it, so that a warp's copies cover whole lines.
-        const int turned =
+        const int rotated =
             first + device::lane_index() + vectors_before_line<vector_elements>(Shape::first_column);
-        const int vector = turned < vectors ? turned : turned - vectors;
+        const int vector = rotated < vectors ? rotated : rotated - vectors;
         const bool mine = first + device::lane_index() < vectors;
         const int column = vector * vector_elements;
         const bool is_whole = column >= whole.begin && column < whole.end;

@@ -606,10 +606,10 @@ struct StepTile : StepShape<Stencil, is_even> {
     static_assert(input_bytes <= 0x10000, "places in a plane have 16 bits");
     static_assert(rows_of_warp * steps <= 32, "a lane fills one cell beyond each face");
     constexpr auto along = Shape::across();
-    MirrorGhosts turned{{0, 0}};
-    if (along.mirrors_low) turned.places[0] = find_ghosts_from(w, -1, 1);
-    if (along.mirrors_high) turned.places[1] = find_ghosts_from(w, w.extent[2], -1);
-    return turned;
+    MirrorGhosts mirrors{{0, 0}};
+    if (along.mirrors_low) mirrors.places[0] = find_ghosts_from(w, -1, 1);
+    if (along.mirrors_high) mirrors.places[1] = find_ghosts_from(w, w.extent[2], -1);
+    return mirrors;
   }
 
   /// From column `first` on, `towards` the field.
@@ -632,17 +632,17 @@ struct StepTile : StepShape<Stencil, is_even> {
   struct GhostCells {
     Element cell[2];
   };
-  SPIDER_DEVICE static void load_mirror_ghosts(const MirrorGhosts& turned, Shared plane, GhostCells& cells) {
+  SPIDER_DEVICE static void load_mirror_ghosts(const MirrorGhosts& mirrors, Shared plane, GhostCells& cells) {
     SPIDER_UNROLL
     for (int i = 0; i < 2; ++i) {
-      if (turned.places[i] != 0) cells.cell[i] = load_cell(plane + (turned.places[i] & 0xffffU));
+      if (mirrors.places[i] != 0) cells.cell[i] = load_cell(plane + (mirrors.places[i] & 0xffffU));
     }
   }
-  SPIDER_DEVICE static void store_mirror_ghosts(const MirrorGhosts& turned, Shared plane,
+  SPIDER_DEVICE static void store_mirror_ghosts(const MirrorGhosts& mirrors, Shared plane,
                                                 const GhostCells& cells) {
     SPIDER_UNROLL
     for (int i = 0; i < 2; ++i)
-      device::store_shared_if(turned.places[i] != 0, plane + (turned.places[i] >> 16U), cells.cell[i]);
+      device::store_shared_if(mirrors.places[i] != 0, plane + (mirrors.places[i] >> 16U), cells.cell[i]);
   }
 
   SPIDER_DEVICE static Element load_cell(Shared from) {

@@ -469,8 +469,8 @@ class PartSweeps {
                  found = &find(turn, finding);
                  return finding;
                }));
-    static const SweepWithRims none{};  // the neighbours exchange, whatever fails here
-    const SweepWithRims& with_rims = found == nullptr ? none : *found;
+    // The neighbours exchange, whatever fails here.
+    const SweepWithRims& with_rims = found == nullptr ? no_rims() : *found;
     if (!is_filled_ && with_rims.rim_blocks == 0) {
       sweep_part(grid_, sweep, turn.steps, is_behind_rims_, outcome);
       is_behind_rims_ = true;
@@ -499,14 +499,18 @@ class PartSweeps {
     SweepWithRims sweep;
   };
 
+  [[nodiscard]] static const SweepWithRims& no_rims() {
+    static const SweepWithRims none{};
+    return none;
+  }
+
   /// Without rim blocks where nothing follows, or the kernel says nothing of rims.
   [[nodiscard]] const SweepWithRims& find(const Turn& turn, Outcome& outcome) {
     const spider_kernel& kernel = *grid_.kernel;
-    static const SweepWithRims none{};
-    if (turn.next == nullptr || !has_one_halo(kernel) || outcome.status != SPIDER_OK) return none;
+    if (turn.next == nullptr || !has_one_halo(kernel) || outcome.status != SPIDER_OK) return no_rims();
     std::uint32_t* const counter = grid_.transport->rim_counter(turn.sweep->stream);
     const RimPlanes rims = rim_planes(*turn.next);
-    if (counter == nullptr || rims.low + rims.high == 0) return none;
+    if (counter == nullptr || rims.low + rims.high == 0) return no_rims();
     const auto is_it = [&](const Known& known) {
       return known.turn.sweep == turn.sweep && known.turn.steps == turn.steps && known.turn.next == turn.next;
     };
@@ -514,7 +518,7 @@ class PartSweeps {
     if (found != known_.end()) return found->sweep;
     backend::Residencies residencies;
     keep_first(outcome, backend::prepare(kernel, residencies));
-    if (outcome.status != SPIDER_OK) return none;
+    if (outcome.status != SPIDER_OK) return no_rims();
     return known_
         .emplace_back(Known{turn, make_with_rims(kernel, *turn.sweep, residencies, turn.steps, rims,
                                                  reinterpret_cast<std::uintptr_t>(counter), grid_.rim_cuts)})

@@ -22,11 +22,6 @@
 namespace spidergen::emit {
 namespace {
 
-/// The oldest architecture, as a number, that runs an engine's kernels: mma.sp begins with 8.0.
-int minimum_arch(plan::Engine engine) {
-  return engine == plan::Engine::cuda ? oldest_arch : 80;
-}
-
 std::string faces_text(const spec::StencilSpec& spec) {
   std::vector<std::string> axes;
   for (const spec::AxisBoundary& axis : spec.boundary) {
@@ -192,23 +187,30 @@ std::string output_facts(const spec::StencilSpec& spec) {
   return spec.output ? fmt::format(", 1, {{}}, 0, {}", storage_code(*spec.output)) : "";
 }
 
-/// A pass in a namespace of its own; notes the headers of its schemes.
-std::string pass_text(const plan::PassPlan& pass, const std::string& version,
-                      std::set<std::string>& headers) {
-  const pack::PackedKernel packed = pack::pack(pass.plan);
-  const Kernel kernel{pass.spec, pass.plan, packed};
-  render::Bindings bindings = source_bindings(kernel, version);
-  const SchemeText text = scheme_text(kernel);
-  headers.emplace(plan::scheme_name(pass.plan.scheme));
-  headers.insert(text.more_schemes.begin(), text.more_schemes.end());
-  for (const char* of_file : {"device_abi", "report", "summary", "source"}) bindings.erase(of_file);
-  bindings["axes"] = plan::axis_names(pass);
+/// What a kernel has of its own: its scheme, its update, its forms and facts.
+void bind_kernel(const Kernel& kernel, const SchemeText& text, render::Bindings& bindings) {
   bindings["host_forms"] = host_forms_text(kernel);
-  bindings["facts"] = output_facts(pass.spec);
+  bindings["update"] = kernel.spec.update ? update_struct(kernel.spec, kernel.plan.op.steps) : "";
+  bindings["minimum_arch"] = fmt::to_string(minimum_arch(kernel.plan.engine));
   bindings["stencil"] = text.stencil;
   bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
-  bindings["minimum_arch"] = fmt::to_string(minimum_arch(pass.plan.engine));
-  return render_part("pass.cu.in", bindings);
+  // Of one step a kernel says nothing.
+  bindings["facts"] = kernel.plan.op.steps == 1 ? "" : fmt::format(", {}", kernel.plan.op.steps);
+  const std::string of_update = kernel.spec.update ? update_facts(kernel.spec) : "{}";
+  const double neighbourhood = kernel.plan.error_bound.neighbourhood;
+  if (kernel.spec.update) {
+    bindings["forms"] = with_update(bindings["forms"]);
+    bindings["facts"] = fmt::format(", {}, {}", kernel.plan.op.steps, of_update);
+  }
+  if (neighbourhood > 0)
+    bindings["facts"] = fmt::format(", {}, {}, {:.4g}", kernel.plan.op.steps, of_update, neighbourhood);
+  if (kernel.spec.output) bindings["facts"] = output_facts(kernel.spec);
+}
+
+std::string pass_text(const plan::PassPlan& pass, const std::string& version,
+                      std::set<std::string>& schemes) {
+  const std::string axes = plan::axis_names(pass);
+  return inner_kernel({"The pass along " + axes, "pass_" + axes, pass.spec, pass.plan}, version, schemes);
 }
 
 EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
@@ -222,11 +224,7 @@ EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
     kernels.push_back(fmt::format("&pass_{}::kernel", plan::axis_names(pass)));
     row_axes.push_back(pass.row_axis);
   }
-  std::vector<std::string> includes;
-  includes.reserve(headers.size());
-  for (const std::string& header : headers)
-    includes.push_back(fmt::format("#include <spider/kernels/{}.h>", header));
-  bindings["scheme_headers"] = fmt::format("{}", fmt::join(includes, "\n"));
+  bindings["scheme_headers"] = scheme_includes({headers.begin(), headers.end()});
   bindings["facts"] = output_facts(kernel.spec);
   bindings["pass_namespaces"] = fmt::format("{}", fmt::join(texts, "\n\n"));
   bindings["row_axes"] = fmt::format("{}", fmt::join(row_axes, ", "));
@@ -238,34 +236,30 @@ EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
 EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   if (!kernel.plan.passes.empty()) return emit_passes(kernel, version);
   render::Bindings bindings = source_bindings(kernel, version);
-  bindings["host_forms"] = host_forms_text(kernel);
-  bindings["update"] = kernel.spec.update ? update_struct(kernel.spec, kernel.plan.op.steps) : "";
-  std::visit(
-      [&]<class Scheme>(const Scheme& scheme) {
-        const SchemeText text = scheme_text(kernel);
-        bindings["minimum_arch"] = fmt::to_string(minimum_arch(kernel.plan.engine));
-        bindings["stencil"] = text.stencil;
-        bindings["scheme_headers"] = fmt::format("#include <spider/kernels/{}.h>", scheme.name);
-        for (const std::string& other : text.more_schemes)
-          bindings["scheme_headers"] += fmt::format("\n#include <spider/kernels/{}.h>", other);
-        bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
-        // Of one step a kernel says nothing.
-        bindings["facts"] = kernel.plan.op.steps == 1 ? "" : fmt::format(", {}", kernel.plan.op.steps);
-        const std::string of_update = kernel.spec.update ? update_facts(kernel.spec) : "{}";
-        const double neighbourhood = kernel.plan.error_bound.neighbourhood;
-        if (kernel.spec.update) {
-          bindings["forms"] = with_update(bindings["forms"]);
-          bindings["facts"] = fmt::format(", {}, {}", kernel.plan.op.steps, of_update);
-        }
-        if (neighbourhood > 0)
-          bindings["facts"] = fmt::format(", {}, {}, {:.4g}", kernel.plan.op.steps, of_update, neighbourhood);
-        if (kernel.spec.output) bindings["facts"] = output_facts(kernel.spec);
-      },
-      kernel.plan.scheme);
+  const SchemeText text = scheme_text(kernel);
+  bind_kernel(kernel, text, bindings);
+  std::vector<std::string> schemes{std::string(plan::scheme_name(kernel.plan.scheme))};
+  schemes.insert(schemes.end(), text.more_schemes.begin(), text.more_schemes.end());
+  bindings["scheme_headers"] = scheme_includes(schemes);
   return {kernel.spec.name + ".cu", render_part("kernel.cu.in", bindings) + "\n"};
 }
 
 }  // namespace
+
+std::string inner_kernel(const InnerKernel& inner, const std::string& version,
+                         std::set<std::string>& schemes) {
+  const pack::PackedKernel packed = pack::pack(inner.plan);
+  const Kernel kernel{inner.spec, inner.plan, packed};
+  render::Bindings bindings = source_bindings(kernel, version);
+  const SchemeText text = scheme_text(kernel);
+  schemes.emplace(plan::scheme_name(inner.plan.scheme));
+  schemes.insert(text.more_schemes.begin(), text.more_schemes.end());
+  for (const char* of_file : {"device_abi", "report", "summary", "source"}) bindings.erase(of_file);
+  bind_kernel(kernel, text, bindings);
+  bindings["title"] = inner.title;
+  bindings["namespace"] = inner.name;
+  return render_part("inner_kernel.cu.in", bindings);
+}
 
 std::vector<EmittedFile> emit(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                               const pack::PackedKernel& packed, const std::string& version) {

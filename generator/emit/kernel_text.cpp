@@ -170,6 +170,18 @@ std::string render_part(std::string_view template_name, const render::Bindings& 
   throw diag::InternalError(fmt::format("template {} is not embedded", template_name));
 }
 
+std::string scheme_includes(const std::vector<std::string>& schemes) {
+  std::vector<std::string> lines;
+  lines.reserve(schemes.size());
+  for (const std::string& scheme : schemes)
+    lines.push_back(fmt::format("#include <spider/kernels/{}.h>", scheme));
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+int minimum_arch(plan::Engine engine) {
+  return engine == plan::Engine::cuda ? oldest_arch : 80;
+}
+
 std::string comment_text(const std::vector<std::string>& lines) {
   return fmt::format("// {}", fmt::join(lines, "\n// "));
 }

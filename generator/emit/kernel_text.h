@@ -32,6 +32,12 @@ struct Kernel {
 /// The text of a file of templates/ with its placeholders replaced, without the last line's end.
 [[nodiscard]] std::string render_part(std::string_view template_name, const render::Bindings& bindings);
 
+/// Includes of the schemes' headers, a line each.
+[[nodiscard]] std::string scheme_includes(const std::vector<std::string>& schemes);
+
+/// The oldest architecture of an engine, as oldest_arch.
+[[nodiscard]] int minimum_arch(plan::Engine engine);
+
 /// Lines as a comment of C++.
 [[nodiscard]] std::string comment_text(const std::vector<std::string>& lines);
 

@@ -433,6 +433,14 @@ struct ReducedNumber {
   ReductionKind kind;
 };
 
+/// The kernel of an update that computes a sweep, and the fields of the system that it takes.
+struct SweepUpdate {
+  const spider_kernel* kernel;
+  std::int32_t input;          ///< its place among the system's fields
+  std::int32_t previous;       ///< the same; -1: none
+  const std::int32_t* fields;  ///< of each further field, the same; null where there is none
+};
+
 /// One sweep of a system: it runs spider_kernel::forms at the same place.
 struct SystemSweep {
   std::int32_t stages;  ///< of the spec's, which it computes together
@@ -447,6 +455,7 @@ struct SystemSweep {
   /// z, y, x: how far ghost cells lie beyond faces whose points it computes with, where `adjoint` folds them.
   /// Then near faces it reads cells that its rows do not reach.
   std::int32_t folded_reach[3];
+  const SweepUpdate* update = nullptr;  ///< in the place of its form, if any
 };
 
 /// What the runtime must know of a system. The tables outlive the kernel.

@@ -159,9 +159,10 @@ struct FoldedReach<Sweep, decltype(static_cast<void>(Sweep::folded_reach))> {
 
 /// One sweep of a system, from a generated file's sweep (spider/loads/system_point.h says what that has).
 template <class System>
-constexpr SystemSweep system_sweep(std::int32_t stages) {
-  SystemSweep sweep{stages,          nullptr, System::row_count,     nullptr, System::written_count, {}, {},
-                    System::columns, nullptr, System::reduced_count, {}};
+constexpr SystemSweep system_sweep(std::int32_t stages, const SweepUpdate* update = nullptr) {
+  SystemSweep sweep{stages, nullptr, System::row_count, nullptr, System::written_count,
+                    {},     {},      System::columns,   nullptr, System::reduced_count,
+                    {},     update};
   for (int axis = 0; axis < 3; ++axis) sweep.folded_reach[axis] = FoldedReach<System>::along(axis);
   if constexpr (System::row_count > 0) sweep.rows = System::rows;
   if constexpr (System::written_count > 0) sweep.written = System::written;

@@ -68,7 +68,7 @@ std::string rims_namespace(const plan::RimTiles& tiles, const spec::StencilSpec&
 
 std::string with_rims(std::string form, const plan::Rims& rims, const std::array<int, 2>& least) {
   for (const std::string_view stencil : {"<Stencil", "<WithBoundaryContribution"}) {
-    if (rims == plan::Rims{}) break;  // those of small fields are swept alone
+    if (rims == plan::Rims{}) break;  // rims of small fields are swept alone
     if (const std::size_t at = form.find(stencil); at != std::string::npos)
       form.replace(at, stencil.size(), fmt::format("<spider::ConcurrentWithRims<{}>", stencil.substr(1)));
   }

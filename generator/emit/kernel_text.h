@@ -32,7 +32,7 @@ struct Kernel {
 /// The text of a file of templates/ with its placeholders replaced, without the last line's end.
 [[nodiscard]] std::string render_part(std::string_view template_name, const render::Bindings& bindings);
 
-/// Lines as a comment of C++.
+/// Lines as a C++ comment.
 [[nodiscard]] std::string comment_text(const std::vector<std::string>& lines);
 
 /// Binds the origin of generated files: a StencilSpec or a SystemSpec, and its summary.
@@ -67,7 +67,7 @@ template <class Spec>
 [[nodiscard]] std::string reach2d_struct(const Kernel& kernel, int row_low, int row_high,
                                          const plan::ColumnReach& columns);
 
-/// The same of a 3D kernel.
+/// The same for a 3D kernel.
 [[nodiscard]] std::string reach3d_struct(const Kernel& kernel, int row_low, int row_high,
                                          const plan::ColumnReach& columns);
 

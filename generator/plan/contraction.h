@@ -16,7 +16,7 @@ struct RoundedTap {
   double weight = 0;          ///< the spec's
   std::vector<double> terms;  ///< of the operands, highest first
   double packed = 0;          ///< the kernel's multiplier, identity and factor included
-  double identity = 0;        ///< 1 where the kernel adds the old value itself: operands hold weight - 1
+  double identity = 0;        ///< 1 where the kernel adds the old value itself: operands are of weight - 1
   double share = 0;           ///< multiple of the common factor: terms approximate it
   int sum = 0;                ///< index of its sum
 
@@ -32,7 +32,7 @@ struct RoundedWeights {
   int terms = 1;
   int exponent = 0;
   int remainder_exponent = 0;
-  int sum_exponent = 0;  ///< sums hold share * 2^sum_exponent; results are scaled back in f32
+  int sum_exponent = 0;  ///< sums are share * 2^sum_exponent; results are scaled back in f32
   /// For several sums, the powers of two that equalise their largest weights; else empty.
   std::vector<int> sum_shifts;
   double factor = 1;           ///< an f32 number from 1 to below 2 (plan/common_factor.h)
@@ -203,7 +203,7 @@ struct Contraction {
   std::vector<int> shifts;        ///< of the windows along x, ascending multiples of 8
   std::vector<Source> sources;    ///< those at the shifts first, then pairs of diagonals, in 2D at most one
   std::vector<Operand> operands;  ///< no duplicates
-  std::vector<Product> products;  ///< in issue order: the output row that completes goes first
+  std::vector<Product> products;  ///< in issue order: the completing output row first
   std::vector<LowRank> low_rank;  ///< for each sum of low_rank, whose operands are those along x of all sums,
                                   ///< then those along y; and of list_adds
   std::vector<CoreTap> taps;      ///< of multiply_adds, which use nothing above: ascending in (row, step,

@@ -37,7 +37,7 @@ double sum_of_magnitudes(const RoundedWeights& weights) {
   return sum;
 }
 
-/// The same of the taps of one sum.
+/// The same for the taps of one sum.
 double sum_of_magnitudes(const RoundedWeights& weights, int of_sum) {
   double sum = 0;
   for (const RoundedTap& tap : weights.taps) sum += tap.sum == of_sum ? std::fabs(tap.packed) : 0;
@@ -180,9 +180,8 @@ ErrorBound bound_core_lists(const spec::StencilSpec& spec, const KernelPlan& pla
 /// t steps, each of n multiply-adds, one operation of which may be shared. Let e be the error of a step's
 /// results and v the step applied to the magnitudes of inputs and weights. A step adds at most its own
 /// roundings of v, and the error of its inputs grows no faster than v: after t steps the total is t times one
-/// step's, relative to v. A step also rounds its weights and a warp's factor, and near a face along y changes
-/// the order in which rows are added. With an update, which need not be linear, the bound is for the sum of
-/// each step.
+/// step's, relative to v. A step also rounds its weight and a warp's factor, and near a face along y changes
+/// the way to add rows. With an update, which need not be linear, the bound is for the sum of each step.
 ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const bool f64 = spec.storage == spec::Storage::f64;
   const double rounding = f64 ? f64_rounding : f32_rounding;

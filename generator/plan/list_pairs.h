@@ -27,7 +27,7 @@ void add_product(double factor, const List& y, const List& x, Matrix& matrix);
 /// passes are finite where the field is.
 [[nodiscard]] LowRank round_pairs(OperandType type, const SingularValues& values, int pairs, int terms);
 
-/// The weights that packed lists stand for: row dy, column dx.
+/// The weights that packed lists represent: row dy, column dx.
 [[nodiscard]] Matrix expand(const LowRank& low_rank);
 
 }  // namespace spidergen::plan

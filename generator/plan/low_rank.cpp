@@ -211,7 +211,7 @@ void add_columns(const LowRank& lists, int sum, Contraction& contraction) {
   }
 }
 
-/// Those of pass y.
+/// The operands of pass y of a sum.
 void add_rows(const LowRank& lists, int sum, Contraction& contraction) {
   for (const ListPair& pair : lists.pairs) {
     for (int chunk = 0; chunk < lists.row_chunks; ++chunk) {

@@ -13,7 +13,7 @@ namespace spidergen::plan {
 /// The spec's features that an engine does not support in any scheme; located.
 [[nodiscard]] diag::Diagnostics find_objections(const Problem& problem);
 
-/// Removes from the end of a message the hint that CUDA cores take the stencil.
+/// Removes the hint that CUDA cores support the stencil from the end of a message.
 void remove_advice(std::string& text);
 
 }  // namespace spidergen::plan

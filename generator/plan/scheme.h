@@ -22,7 +22,7 @@
 
 namespace spidergen::plan {
 
-/// The layout of a contraction on the machine. Of two equally fast schemes the first is taken. An engine's
+/// The layout of a contraction on the machine. The first of two equally fast schemes is taken. An engine's
 /// last one supports what others do not, and gives the reason where it does not either.
 using Scheme = std::variant<Stream1d, Tile2d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d, OneList,
                             CudaCores, Stepping1d, Stepping2d, Levels3d, Stepping3d, Lowrank2d, Passes2d>;

@@ -128,7 +128,7 @@ int ExpressionNodes::cell(int field, const std::array<bool, 3>& axes, const Offs
   return add(std::move(node));
 }
 
-/// A shifted index stays one node: shifts add up to one number.
+/// A shifted index is an index plus one number: successive shifts add up.
 int ExpressionNodes::shift_index(const UpdateNode& node, double by) {
   const auto offset_of = [this](const UpdateNode& sum) {
     return sum.operation == UpdateOperation::add && is_number(sum.arguments[1])

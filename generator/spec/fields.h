@@ -60,7 +60,7 @@ void report_choice(const Node& node, std::string_view what, const std::vector<st
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-/// The value that a text stands for.
+/// The value of a choice.
 template <typename Value>
 [[nodiscard]] std::optional<Value> read_choice(const Node& node, std::string_view what,
                                                const Choices<Value>& choices, Context& context) {

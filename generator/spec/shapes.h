@@ -19,7 +19,7 @@ namespace spidergen::spec {
 /// A list of odd length per axis; the weights are their outer product.
 [[nodiscard]] std::optional<Coefficients> read_product(const Node& node, int dimensions, Context& context);
 
-/// A list per axis: of even length beside `center`, of odd length without, and then the middles add up.
+/// A list per axis: of even length with `center`; of odd length without it, and the middles add up.
 [[nodiscard]] std::optional<Coefficients> read_star(const Node& node, int dimensions, Context& context);
 
 /// A list of {at: OFFSET, weight: NUMBER}.

@@ -8,7 +8,7 @@
 
 namespace spidergen::spec {
 
-/// Why `order` does not name each axis of a stencil with so many dimensions once; empty where it does.
+/// Why `order` does not name each of a stencil's axes exactly once; empty where it does.
 [[nodiscard]] std::string objection_to_order(std::string_view order, int dimensions);
 
 /// Rewrites a spec for arrays that store its axes in another order: `order` names them slowest first, such as

@@ -165,7 +165,7 @@ class TreeBuilder final : public YAML::EventHandler {
          {}});
   }
 
-  /// Reports a tag; whether there is none.
+  /// Reports a tag; true if there is none.
   bool check_tag(const YAML::Mark& mark, const std::string& tag) {
     // The tags that yaml-cpp gives untagged values, plain and quoted. They may also be written: `! 1`, `!<?>
     // 1`.

@@ -16,7 +16,7 @@
 namespace spidergen::emit {
 namespace {
 
-/// A row of the table for each dy, of all dx.
+/// A row of the table for each dy, with all dx.
 std::string weights_text(const plan::RimTiles& tiles) {
   const int columns = tiles.column_high - tiles.column_low + 1;
   std::vector<std::vector<double>> rows(static_cast<std::size_t>(tiles.row_high - tiles.row_low + 1),

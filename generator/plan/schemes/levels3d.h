@@ -13,7 +13,7 @@ struct Levels3d {
   static constexpr std::string_view name = "levels3d";
   static constexpr bool advances_steps = true;
   static constexpr int columns = 4;      ///< of a lane
-  static constexpr int warps = 8;        ///< one below the other
+  static constexpr int warps = 8;        ///< in a column
   static constexpr int single_rows = 4;  ///< of a warp in single steps
 
   /// How neighbours are added: LevelForm of the kernel's header.

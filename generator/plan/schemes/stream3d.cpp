@@ -66,7 +66,7 @@ int registers_of(const Problem& problem, const Contraction& contraction, int row
   const int others = operands_in_registers
                          ? static_cast<int>(contraction.operands.size()) * registers_per_operand
                          : (rows + contraction.rows_spanned() - 1) * registers_per_operand;
-  // Prefetches of an update's reads in the next plane, for each row.
+  // For each row, the update's inputs of the next plane in flight.
   constexpr int registers_per_updated_row = 2;
   const int update = update_registers(problem.spec);
   return base_registers + accumulators + others + update +

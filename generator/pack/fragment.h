@@ -18,9 +18,9 @@ using OperandFragment = std::array<std::array<std::uint32_t, 4>, warp_lanes>;
 /// selector.
 using MetadataFragment = std::array<std::uint32_t, warp_lanes>;
 
-/// A compressed 16 x 16 matrix of values of `type` in the lane order of mma.sp.m16n8k32: row g + 8 h, kept
-/// column c goes to lane 4 g + (c mod 8) / 2, register h + 2 (c / 8), half c mod 2 (PTX ISA 9.7.14.6.2). A
-/// whole matrix of mma.sync.m16n8k16 has this order, too, with all columns kept (9.7.14.5.8).
+/// A compressed 16 x 16 matrix of values of `type` in the lane order of mma.sp.m16n8k32: row g + 8 h,
+/// compressed column c goes to lane 4 g + (c mod 8) / 2, register h + 2 (c / 8), half c mod 2 (PTX ISA
+/// 9.7.14.6.2). It is also the order of a whole matrix of mma.sync.m16n8k16 (PTX ISA 9.7.14.5.8).
 [[nodiscard]] OperandFragment to_fragment(const plan::Matrix& matrix,
                                           plan::OperandType type = plan::OperandType::f16);
 /// Its inverse.

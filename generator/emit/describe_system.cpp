@@ -57,7 +57,7 @@ std::string reach_text(const spec::SystemSpec& spec, const plan::SystemSweep& sw
   return fmt::format("{}", fmt::join(axes, ", "));
 }
 
-/// Operations with numbers, those of weights included.
+/// Arithmetic operations, including those of weights.
 std::ptrdiff_t count_operations(const plan::SystemSweep& sweep) {
   return std::count_if(sweep.nodes.begin(), sweep.nodes.end(), [](const spec::UpdateNode& node) {
     return node.operation >= UpdateOperation::negate && node.operation <= UpdateOperation::call;

@@ -36,7 +36,7 @@ std::string faces_text(const spec::StencilSpec& spec) {
 }
 
 std::string tap_rows_text(const plan::KernelPlan& plan) {
-  constexpr std::size_t rows_per_line = 6;  // of steps, whose rows are many and all alike
+  constexpr std::size_t rows_per_line = 6;  // for steps, which have many rows of one form
   std::string text;
   for (std::size_t i = 0; i < plan.tap_rows.size(); ++i) {
     const plan::TapRow& row = plan.tap_rows[i];
@@ -47,7 +47,7 @@ std::string tap_rows_text(const plan::KernelPlan& plan) {
   return text;
 }
 
-/// A line per tap row, folded after four taps. Of several sums each tap says which it belongs to.
+/// A line per tap row, folded after four taps. With several sums each tap names its own.
 std::string taps_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   constexpr int taps_per_line = 4;
   std::string text;
@@ -65,7 +65,7 @@ std::string taps_text(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   return text;
 }
 
-/// What a caller must know, for the header.
+/// The contract with a caller, for the header.
 std::string contract_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::string text =
       fmt::format("/* The kernel for spider_apply and its kin; fields hold {}{}.", storage_name(spec.storage),
@@ -85,7 +85,7 @@ EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& p
           header_text(spec.name, contract_text(spec, plan), provenance(spec, summary(spec), version))};
 }
 
-/// What all kernels tell of their stencil.
+/// Binds the stencil's facts, common to all kernels.
 void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
   bindings["report"] = comment_text(report(spec, plan));
   bindings["faces"] = faces_text(spec);
@@ -96,7 +96,7 @@ void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, r
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.op.reach_high, ", "));
 }
 
-/// The forms of a kernel that is compiled for the host: of all steps, and of one.
+/// The forms of a kernel that is compiled for the host: for all steps, and for one.
 std::string host_forms_text(const Kernel& kernel) {
   const auto form = [&](int steps) {
     const bool adds_identity = kernel.plan.weights.adds_identity;
@@ -116,7 +116,7 @@ std::string host_forms_text(const Kernel& kernel) {
   return steps == 1 ? form(1) : form(steps) + "\n" + form(1);
 }
 
-/// The name of the struct that forms are made of, with the update where there is one.
+/// The struct from which forms are made, with the update where there is one.
 std::string with_update(std::string form) {
   for (const std::string_view stencil : {"Stencil", "SingleStep"}) {
     const std::string plain = fmt::format("<{}", stencil);
@@ -127,7 +127,7 @@ std::string with_update(std::string form) {
   return form;
 }
 
-/// The scheme's text; of composed steps that of all as one, and in a namespace that of a single one.
+/// The scheme's text; for composed steps that of all as one, and in a namespace that of a single step.
 SchemeText scheme_text(const Kernel& kernel) {
   const auto text_for = [](const plan::Scheme& scheme, const Kernel& of) {
     return std::visit([&](const auto& chosen) { return text_of(chosen, of); }, scheme);
@@ -148,7 +148,7 @@ SchemeText scheme_text(const Kernel& kernel) {
                   "namespace single_step {\n\n" + left.stencil + "\n\n}  // namespace single_step";
   constexpr std::string_view stencil = "<Stencil";
   for (std::string& form : text.forms) {
-    form.pop_back();  // its comma
+    form.pop_back();  // the comma at its end
     form = fmt::format("spider::composed_form({}, {})", form, kernel.plan.op.steps);
     if (composition.rim_steps) form = with_rims(form, composition.rims, composition.least);
     if (adds) form.replace(form.find(stencil), stencil.size(), "<WithBoundaryContribution");
@@ -160,7 +160,7 @@ SchemeText scheme_text(const Kernel& kernel) {
     text.forms.emplace_back(rims_form);
     text.more_schemes.emplace_back(plan::RimTiles::name);
   }
-  // The last one is for any fields; where small ones are stepped, that of all steps is needed, too.
+  // The last form is for any fields; where small fields are stepped, they also need the form of all steps.
   for (auto form = steps_small ? left.forms.begin() : left.forms.end() - 1; form != left.forms.end();
        ++form) {
     std::string own = *form;
@@ -170,10 +170,10 @@ SchemeText scheme_text(const Kernel& kernel) {
   return text;
 }
 
-/// What all kernels of a file tell of where they come from.
+/// Binds the origin of a file, common to all its kernels.
 render::Bindings source_bindings(const Kernel& kernel, const std::string& version) {
   render::Bindings bindings = provenance(kernel.spec, summary(kernel.spec), version);
-  // Not in the header: a new comment in the spec must not compile its includers again.
+  // Not in the header: a changed comment in the spec must not recompile its includers.
   bindings["hash"] = kernel.spec.source_hash;
   bind_stencil(kernel.spec, kernel.plan, bindings);
   bindings["storage_code"] = storage_code(kernel.spec.storage);

@@ -10,7 +10,7 @@
 
 namespace spidergen::emit {
 
-/// A file that is to be, not yet written. `name` has no folder.
+/// A file before it is written. `name` has no folder.
 struct EmittedFile {
   std::string name;
   std::string text;

@@ -8,8 +8,8 @@
 
 namespace spider::host {
 
-/// How many threads pay for work of so many operations, such as multiply-adds: 1 where a single thread ends
-/// before another one has begun, which on a busy machine takes a time slice of the scheduler.
+/// How many threads pay off for that many operations, such as multiply-adds: 1 where a single thread ends
+/// before another one has begun, which takes a time slice of the scheduler on a busy machine.
 [[nodiscard]] int threads_for(double operations);
 
 /// for_each() on more than one thread.

@@ -19,8 +19,8 @@ namespace spider {
 /// The fields of a sweep whose batch is checked.
 [[nodiscard]] SweepFields given_by(const spider_sweep& sweep);
 
-/// Whether images that are written share no cell with other images, or with cells read of others. The
-/// first images are checked already.
+/// Whether images that are written share no cell with other images, or with cells read of others. The first
+/// images are checked already.
 [[nodiscard]] backend::Outcome check_apart(const spider_kernel& kernel, const SweepFields& given,
                                            const spider_part& part);
 

@@ -120,7 +120,7 @@ void Block::begin(std::int64_t number) {
     std::swap(lane_order_[i], lane_order_[random() % (i + 1)]);
 }
 
-/// Runs every lane to its next collective; the last lane of a warp to arrive performs it.
+/// Runs every lane of a warp in turn; their collective is done once the last one has run.
 void Block::run_to_collective(Warp& warp) {
   // A new permutation per collective would cost as much as the collective: walk the block's in an odd
   // stride.

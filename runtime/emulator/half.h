@@ -27,7 +27,7 @@ namespace spider::emulator {
 [[nodiscard]] inline std::uint16_t float_to_bfloat(float value) {
   if (std::isnan(value)) return 0x7fff;
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  // Adds half a unit of the last place, less at a tie with an even neighbour; a carry may reach infinity.
+  // Rounds to nearest, ties to even; a carry may reach infinity.
   return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
 

@@ -15,7 +15,7 @@ namespace spider::host {
 /// for_each() on more than one thread.
 void share(std::int64_t count, int threads, const std::function<void(std::int64_t)>& body);
 
-/// Calls `body` with 0 to before `count` on so many threads, with subnormal numbers; an exception of one of
+/// Calls `body` with 0 to before `count` on that many threads, with subnormal numbers; an exception of one of
 /// them is thrown here.
 template <class Body>
 void for_each(std::int64_t count, int threads, const Body& body) {

@@ -35,7 +35,7 @@ using Residencies = std::array<Residency, most_forms>;
 using FormSet = std::bitset<most_forms>;
 constexpr FormSet all_forms{(1U << most_forms) - 1};
 
-/// Are all forms of a kernel loaded?
+/// True if all forms of a kernel are loaded.
 [[nodiscard]] inline bool are_loaded(const spider_kernel& kernel, const Residencies& residencies) {
   return std::all_of(residencies.begin(), residencies.begin() + kernel.form_count,
                      [](const Residency& residency) { return residency.is_loaded; });

@@ -37,7 +37,7 @@ struct HaloWidth {
 struct PlacedAxis {
   FaceRule low, high;   ///< of the whole
   std::int64_t extent;  ///< of the field
-  std::int64_t origin;  ///< of it, in the whole
+  std::int64_t origin;  ///< of the field, in the whole
   std::int64_t whole;
 };
 

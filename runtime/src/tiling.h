@@ -29,7 +29,7 @@ struct BoxesLaunch {
 struct FormLaunch {
   std::size_t form;  ///< index into the kernel's forms
   Launch launch;
-  Box box;                    ///< that it computes; without points if there are no blocks
+  Box box;                    ///< to compute; without points if there are no blocks
   BoxesLaunch rims;           ///< computed by another form; without blocks if empty
   std::size_t rims_form = 0;  ///< index of that form
 };

@@ -145,7 +145,7 @@ template <class System, bool at_faces>
 struct SystemPoint {
   using Number = typename System::Number;
   const RowValues<System>& row;
-  std::int64_t i;  ///< of the point in it
+  std::int64_t i;  ///< of the point in the row
 
   template <int which, int dx>
   Number read() const {

@@ -109,7 +109,7 @@ struct CudaCores {
   static_assert(Stencil::edge_slots > 0 && std::is_same_v<decltype(Stencil::band(0)), TapBand>,
                 "tap rows as bands");
 
-  // Copies fill the ring, one row less ahead than it has. A line of 128 bytes of a field begins a line of the
+  // Copies run ahead by one row less than the ring has. A line of 128 bytes of a field begins a line of the
   // ring, too: if source and destination differ in their place within 32 bytes, a copy requests every vector
   // from L2 separately.
   static constexpr int ring_column = Stencil::ring_column;

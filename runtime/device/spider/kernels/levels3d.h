@@ -167,11 +167,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int mirror_points = point_planes + 16;
   static constexpr int points = point_fields == 0 ? end_of_walk : mirror_points + 8 * 32 * warps;
   static constexpr int shared_bytes = points + point_slots * bytes_of_points<Stencil, Tile::height, width>();
-  /// Are mirrored ghost columns loaded before the level pipeline and stored behind it? Two-byte ones took
-  /// longer so.
+  /// True if mirrored ghost columns are loaded before the level pipeline and stored after it: two-byte ones
+  /// took longer so.
   static constexpr bool splits_ghost_copy = Cells::element_bytes == 4;
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
-  /// Do ghost lanes of a face along x keep its constant?
+  /// True if ghost lanes of a face along x preserve its constant.
   static constexpr bool low_ghost_lanes_constant =
       Stencil::constant_lanes && Tile::x_rules.low == FaceRule::constant;
   static constexpr bool holds_high = Stencil::constant_lanes && Tile::x_rules.high == FaceRule::constant;
@@ -179,11 +179,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr bool holds_numbers = steps > 1 &&
                                         ((low_ghost_lanes_constant && Tile::x_rules.low_value != 0) ||
                                          (holds_high && Tile::x_rules.high_value != 0));
-  /// At which faces along x are ghost columns set at every step? Also a constant at the high face, if that
+  /// Faces along x where ghost columns are set at every step; includes a constant at the high face, if that
   /// face splits a lane's four columns.
   static constexpr bool sets_low = Shape::x_axis.is_closed_low() && !low_ghost_lanes_constant;
   static constexpr bool sets_high = Shape::x_axis.is_closed_high();
-  /// Does a face along x mirror the constant of the opposite one, in small fields?
+  /// True if a face along x mirrors the constant of the opposite one, in small fields.
   static constexpr bool mirrors_constant = Shape::x_axis.mirrors() && Shape::columns_end;
   static constexpr bool sets_columns = sets_low || sets_high || mirrors_constant;
   /// Constant ghost rows are set once they are complete, so that the code after the barrier has no branch.

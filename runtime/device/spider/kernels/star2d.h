@@ -171,7 +171,7 @@ struct Star2d {
   };
   using Window = TileWindow<WindowShape>;
 
-  /// Memory round trips that blocks of high tiles wait for each earlier block (tests/benchmarks/README.md).
+  /// Memory round trips that blocks of high tiles wait, per earlier block (tests/benchmarks/README.md).
   SPIDER_DEVICE static constexpr int answers_of_turn() { return Form::tile_rows > 2 * unit_rows ? 1 : 0; }
 
   /// Starts the copies of the inputs of a tile whose rows need no care. Warps wait at the barrier of each row

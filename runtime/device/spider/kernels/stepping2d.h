@@ -705,7 +705,7 @@ struct Stepping2d {
     }
   }
 
-  /// Adds row y, `u`, once more where rows see it outside a face in y: to sums and to the complete row.
+  /// Adds row y, `u`, once more for its mirror images outside a face in y: to sums and the complete row.
   template <int k>
   SPIDER_DEVICE static void add_images(const Walk& w, Sums& sums, std::int32_t y, const Row& u, Row& out) {
     // Bit 2 ry + d: row y + d is one.

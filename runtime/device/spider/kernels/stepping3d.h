@@ -884,7 +884,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr std::uint32_t all_cells = (1U << columns) - 1;  ///< of a lane: stored columns
   static constexpr std::uint32_t requests_vector = 1U << columns;
   static constexpr std::uint32_t writes = 2U << columns;  ///< it passes cells on
-  static constexpr int first_row = columns + 2;  ///< and from this bit on, the warp's rows that it reads
+  static constexpr int first_row = columns + 2;           ///< from this bit on: the warp's rows that it reads
   static_assert(first_row + Tile::rows_of_warp <= 32, "a lane's flags are bits of a word");
   static constexpr std::uint32_t needs_ghost_fix =
       32U << rows;  ///< it sets rows or columns outside faces after steps

@@ -356,7 +356,7 @@ struct Stream3d {
 
   /// The neighbouring outputs that a lane stores.
   struct Clip {
-    Span rows;                       ///< of the warp's, those that are stored
+    Span rows;                       ///< of the warp, to store
     Span columns[products_abreast];  ///< the neighbours that are stored
     bool whole[products_abreast];    ///< all of them, by one store
     bool all_columns;                ///< are all of the block?

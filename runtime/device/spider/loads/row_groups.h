@@ -120,7 +120,7 @@ struct RowGroups {
   static constexpr int piece_bytes = splits_words ? 4 : element_bytes;
   static constexpr int piece_elements = piece_bytes / element_bytes;
   static constexpr int window_pieces = window_columns / piece_elements;
-  static constexpr int pieces_of_lane = (window_pieces + 31) / 32;  ///< so many lines apart
+  static constexpr int pieces_of_lane = (window_pieces + 31) / 32;  ///< lines apart
   static_assert(32 * piece_bytes % line_bytes == 0, "pieces of a lane lie alike in their lines");
   static constexpr int window_bytes = window_columns * element_bytes;
   static constexpr int spare_byte = window_offset > 0 ? -piece_bytes : window_bytes;

@@ -149,8 +149,8 @@ int preferred_carveout(const SweepForm& form) {
     constexpr int percent_of_few = 15;
     return tiling.shared_bytes <= most_of_few ? percent_of_few : cudaSharedmemCarveoutDefault;
   }
-  // Lines, and tiles away from edges, come from the cache. The driver fits as many tiles in shared memory as
-  // it can.
+  // Lines and most tiles come from the cache, except at edges. For tiles in shared memory the driver sees how
+  // many fit.
   if (tiling.kind == TilingKind::lines || tiling.kind == TilingKind::tiles)
     return cudaSharedmemCarveoutDefault;
   return cudaSharedmemCarveoutMaxShared;

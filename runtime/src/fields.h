@@ -69,7 +69,7 @@ struct OtherField {
   std::int32_t storage;
   std::string name;  ///< for messages
   /// True for the previous field of a kernel of several steps: it has the input's halo, and they take turns.
-  /// Otherwise it is never written.
+  /// Other fields stay in place.
   bool takes_turns = false;
   std::int64_t image_stride = 0;  ///< elements from image to image of a batch
 };

@@ -234,9 +234,9 @@ struct Stream3d {
   /// The initial values of sums of products side by side: zeros, or the sums of constants outside faces.
   using Starts = Accumulator[products_abreast];
 
-  /// The sums of the output plane that begins with an input plane: which of a warp's have begun. The others
-  /// still contain an older plane: the first product sets them without an extra instruction, since its
-  /// destination may be another register.
+  /// The sums of a warp, in the output plane that begins with an input plane, that have begun. The others
+  /// still contain an older plane: the first product sets them without an extra instruction, since it adds to
+  /// other registers.
   struct Begun {
     const Starts& starts;
     bool sums[rows_per_warp][sum_count] = {};

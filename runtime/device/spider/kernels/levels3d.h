@@ -521,7 +521,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (level + 1 < steps) fill_high_ghost_column<level + 1, c>(from, is_last, is_here, cells);
   }
 
-  /// Sets the constant where the face lies between two lanes, if it may.
+  /// Sets the column after the high face; constant lanes may cover a face between two lanes.
   template <int c>
   SPIDER_DEVICE static void fill_high_ghost_columns(std::int32_t end, std::int32_t place, Planes& cells) {
     if (place % columns == c) {
@@ -884,7 +884,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return is_here ? place(x) << 16U | place(source) : 0;
   }
 
-  /// Finds all of these; returns bits of WarpState::cells and WarpState::flags.
+  /// Lists all of these, and sets bits of WarpState::cells and WarpState::flags.
   SPIDER_DEVICE static void list_points(const SweepArguments& f, const TileSweep& w, WarpState& state) {
     if constexpr (point_fields > 0) {
       constexpr auto along = Shape::lines();

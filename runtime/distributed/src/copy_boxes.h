@@ -73,7 +73,11 @@ inline void* start_of(const spider_field& field, const Box& box, std::int64_t el
 
 /// Can copy engines take a box? They are slow at narrow rows, and want whole rows between planes.
 inline bool suits_engines(const spider_field& field, const Box& box, std::int64_t element_bytes) {
-  constexpr std::int64_t least_row = 512;       // bytes
+#if defined(SPIDER_LEAST_ENGINE_ROW)  // of tests, whose fields are small
+  constexpr std::int64_t least_row = SPIDER_LEAST_ENGINE_ROW;
+#else
+  constexpr std::int64_t least_row = 512;  // bytes
+#endif
   constexpr std::int64_t most_pitch = 1 << 30;  // bytes; CUDA's own limit is twice that
   if (lies_together(field, box)) return true;
   if (box.extent[2] * element_bytes < least_row) return false;
@@ -82,8 +86,7 @@ inline bool suits_engines(const spider_field& field, const Box& box, std::int64_
          (box.extent[0] == 1 || field.stride[0] % field.stride[1] == 0);
 }
 
-/// Copies of bytes that lie together, to be started with one call. Copies within a device are else a
-/// kernel's, which waits for places that a sweep has.
+/// Copies of bytes that lie together, to be started with one call, so that engines take them side by side.
 class EngineCopies {
  public:
   void add(void* to, const void* from, std::size_t bytes) {

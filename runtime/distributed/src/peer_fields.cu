@@ -118,18 +118,38 @@ Outcome PeerFields::tell(MPI_Comm communicator, const Exchanges& fields, cudaStr
     std::copy_n(own.field.stride, 2, told.stride);
     std::copy_n(own.field.extent, 3, told.extent);
   }
-  const std::size_t count = mine.size();
-  const auto bytes = static_cast<int>(count * sizeof(ToldField));
-  std::vector<ToldField> all(count * static_cast<std::size_t>(ranks));
+  const auto bytes = static_cast<int>(mine.size() * sizeof(ToldField));
+  std::vector<ToldField> all(mine.size() * static_cast<std::size_t>(ranks));
   Outcome done =
       of_mpi(MPI_Allgather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, communicator),
              "sharing fields");
   if (done.status != SPIDER_OK) return done;
-  std::set<std::pair<int, std::uint64_t>> needed;
-  for (const int rank : receivers(fields)) {
-    for (std::size_t i = 0; i < count; ++i)
-      needed.emplace(rank, all[static_cast<std::size_t>(rank) * count + i].allocation);
+  std::set<Key> needed;
+  int failed = 0;
+  theirs_.assign(all.size(), {});
+  const std::set<int> others = receivers(fields);
+  for (const int rank : others) {
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      needed.emplace(rank, all[static_cast<std::size_t>(rank) * mine.size() + i].allocation);
   }
+  close_others(needed, stream);  // before memory is opened that may have its addresses now
+  for (const int rank : others) {
+    for (std::size_t i = 0; i < mine.size(); ++i) {
+      const std::size_t at = static_cast<std::size_t>(rank) * mine.size() + i;
+      const ToldField& told = all[at];
+      char* const memory = open_memory({rank, told.allocation}, told.handle);
+      if (memory == nullptr) failed = 1;
+      theirs_[at].data = memory == nullptr ? nullptr : memory + told.offset;
+      std::copy_n(told.stride, 2, theirs_[at].stride);
+      std::copy_n(told.extent, 3, theirs_[at].extent);
+    }
+  }
+  done = of_mpi(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, communicator), "opening fields");
+  are_open_ = done.status == SPIDER_OK && failed == 0;
+  return done;
+}
+
+void PeerFields::close_others(const std::set<Key>& needed, cudaStream_t stream) {
   for (auto known = opened_.begin(); known != opened_.end();) {
     if (needed.count(known->first) != 0) {
       ++known;
@@ -139,32 +159,17 @@ Outcome PeerFields::tell(MPI_Comm communicator, const Exchanges& fields, cudaStr
     cudaIpcCloseMemHandle(known->second);
     known = opened_.erase(known);
   }
-  int failed = 0;
-  theirs_.assign(all.size(), {});
-  for (const int rank : receivers(fields)) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t at = static_cast<std::size_t>(rank) * count + i;
-      const ToldField& told = all[at];
-      char*& memory = opened_[{rank, told.allocation}];
-      void* opened = memory;
-      if (told.allocation != 0 && memory == nullptr &&
-          of_cuda(cudaIpcOpenMemHandle(&opened, told.handle, cudaIpcMemLazyEnablePeerAccess),
-                  "opening a field")
-                  .status == SPIDER_OK)
-        memory = static_cast<char*>(opened);
-      if (memory == nullptr) {
-        opened_.erase({rank, told.allocation});
-        failed = 1;
-        continue;
-      }
-      theirs_[at].data = memory + told.offset;
-      std::copy_n(told.stride, 2, theirs_[at].stride);
-      std::copy_n(told.extent, 3, theirs_[at].extent);
-    }
-  }
-  done = of_mpi(MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, communicator), "opening fields");
-  are_open_ = done.status == SPIDER_OK && failed == 0;
-  return done;
+}
+
+char* PeerFields::open_memory(const Key& key, const cudaIpcMemHandle_t& handle) {
+  const auto known = opened_.find(key);
+  if (known != opened_.end()) return known->second;
+  void* memory = nullptr;
+  if (key.second == 0 ||
+      of_cuda(cudaIpcOpenMemHandle(&memory, handle, cudaIpcMemLazyEnablePeerAccess), "opening a field")
+              .status != SPIDER_OK)
+    return nullptr;
+  return opened_[key] = static_cast<char*>(memory);
 }
 
 }  // namespace spider::distributed

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -41,14 +42,19 @@ class PeerFields {
     char* base;
   };
 
+  using Key = std::pair<int, std::uint64_t>;  ///< a rank and its allocation
+
   [[nodiscard]] std::vector<Own> look_up(const Exchanges& fields) const;
   [[nodiscard]] Outcome tell(MPI_Comm communicator, const Exchanges& fields, cudaStream_t stream);
+  void close_others(const std::set<Key>& needed, cudaStream_t stream);
+  /// Null where it cannot be opened.
+  [[nodiscard]] char* open_memory(const Key& key, const cudaIpcMemHandle_t& handle);
   [[nodiscard]] std::size_t find(const spider_field& field) const;
   [[nodiscard]] static bool are_same(const std::vector<Own>& some, const std::vector<Own>& others);
 
   std::vector<Own> own_;              ///< as all were told last
   std::vector<spider_field> theirs_;  ///< of all ranks, as this process reaches them; else without memory
-  std::map<std::pair<int, std::uint64_t>, char*> opened_;  ///< by rank and allocation
+  std::map<Key, char*> opened_;
   bool are_open_ = false;
   bool are_in_use_ = false;
 };

@@ -58,16 +58,16 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
 }
 
 // Fields are of CUDA's memory where the program is linked so (ld --wrap), and other ranks open them.
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
 extern "C" {
-[[gnu::weak]] void __real_free(void* memory);  // NOLINT(bugprone-reserved-identifier): the linker's name
+[[gnu::weak]] void __real_free(void* memory);
 
-void* __wrap_aligned_alloc(std::size_t /*alignment*/,
-                           std::size_t bytes) {  // NOLINT(bugprone-reserved-identifier)
+void* __wrap_aligned_alloc(std::size_t /*alignment*/, std::size_t bytes) {
   void* memory = nullptr;
   return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
 }
 
-void __wrap_free(void* memory) {  // NOLINT(bugprone-reserved-identifier)
+void __wrap_free(void* memory) {
   for (const FakeMemory& known : fake_memories) {
     if (known.address != memory || memory == nullptr) continue;
     cudaFree(memory);
@@ -76,3 +76,4 @@ void __wrap_free(void* memory) {  // NOLINT(bugprone-reserved-identifier)
   __real_free(memory);
 }
 }
+// NOLINTEND(bugprone-reserved-identifier)

@@ -59,9 +59,8 @@ PeerFields::~PeerFields() {
   for (const auto& [key, memory] : opened_) cudaIpcCloseMemHandle(memory);
 }
 
-std::vector<PeerFields::Own> PeerFields::look_up(const Exchanges& fields) const {
-  static void* const function = find_driver_function("cuPointerGetAttribute");
-  const auto ask = reinterpret_cast<AskPointer>(function);
+std::vector<PeerFields::Own> PeerFields::look_up(const Exchanges& fields) {
+  static const auto ask = reinterpret_cast<AskPointer>(find_driver_function("cuPointerGetAttribute"));
   std::vector<Own> own;
   for (const Exchange& exchange : fields) {
     Own one{exchange.field, 0, nullptr};

@@ -44,7 +44,7 @@ class PeerFields {
 
   using Key = std::pair<int, std::uint64_t>;  ///< a rank and its allocation
 
-  [[nodiscard]] std::vector<Own> look_up(const Exchanges& fields) const;
+  [[nodiscard]] static std::vector<Own> look_up(const Exchanges& fields);
   [[nodiscard]] Outcome tell(MPI_Comm communicator, const Exchanges& fields, cudaStream_t stream);
   void close_others(const std::set<Key>& needed, cudaStream_t stream);
   /// Null where it cannot be opened.

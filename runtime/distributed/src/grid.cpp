@@ -570,7 +570,7 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
     for (const Messages* messages : {&grid.messages, &grid.messages_of_a_step})
       filled.push_back({*field.field, messages, grid.element_bytes});
   }
-  if (Outcome opened = grid.transport->open_fields(filled, sweep->stream, false); opened.status != SPIDER_OK)
+  if (Outcome opened = grid.transport->open_fields(filled, sweep->stream); opened.status != SPIDER_OK)
     return opened;
   Outcome swept;
   for (std::int32_t i = 0; exchanges_fields(grid) && i < grid.kernel->info.field_count; ++i) {

@@ -231,7 +231,7 @@ char* Peers::slot_from(const Message& message) const {
 
 Outcome Peers::take() {
   if (steps_.empty()) return {};
-  std::array<CUstreamBatchMemOpParams, std::size_t{6} * directions> operations{};
+  std::array<CUstreamBatchMemOpParams, std::size_t{4} * directions> operations{};
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     if (steps_[i].waits) {
       operations[i].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
@@ -267,20 +267,6 @@ void Peers::await_room(const Exchanges& exchanges) {
   });
 }
 
-void Peers::say_begun(const Exchanges& exchanges) {
-  for_each_direction(exchanges, false, [&](const Message& message) {
-    if (has(message.from)) steps_.push_back({flags_of(message.from)->begun[message.tag], 1, false});
-  });
-}
-
-void Peers::await_begun(const Exchanges& exchanges) {
-  for_each_direction(exchanges, true, [&](const Message& message) {
-    if (!has(message.to)) return;
-    steps_.push_back({own_flags()->begun[message.tag], 1, true});
-    steps_.push_back({own_flags()->begun[message.tag], 0, false});
-  });
-}
-
 void Peers::say_full(const Exchanges& exchanges) {
   for_each_direction(exchanges, true, [&](const Message& message) {
     if (has(message.to)) steps_.push_back({flags_of(message.to)->full[message.tag], 1, false});
@@ -312,7 +298,6 @@ void Peers::release() {
       // The lowest byte: a little-endian 1.
       cudaMemsetAsync(own_flags()->full[tag], 1, 1, other);
       cudaMemsetAsync(own_flags()->room[tag], 1, 1, other);
-      cudaMemsetAsync(own_flags()->begun[tag], 1, 1, other);
     }
     cudaStreamSynchronize(other);
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;

@@ -50,10 +50,6 @@ class Peers {
   /// says that they are full; waits until those of this rank are; says that they have room.
   void await_rims(std::uint32_t blocks);
   void await_room(const Exchanges& exchanges);
-  /// Says that this rank has begun the exchange, so that nothing before it reads the halos which it fills;
-  /// waits until those have to which something goes.
-  void say_begun(const Exchanges& exchanges);
-  void await_begun(const Exchanges& exchanges);
   void say_full(const Exchanges& exchanges);
   void await_full(const Exchanges& exchanges);
   void say_room(const Exchanges& exchanges);
@@ -67,7 +63,6 @@ class Peers {
     static constexpr int words_apart = 32;  // 128 bytes
     std::uint32_t full[directions][words_apart];
     std::uint32_t room[directions][words_apart];
-    std::uint32_t begun[directions][words_apart];
     std::uint32_t rim_blocks[words_apart];
   };
   struct Their {

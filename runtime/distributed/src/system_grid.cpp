@@ -74,21 +74,6 @@ Exchanges find_missing(const spider_grid& grid, const GridLaunch& launch, const 
   return missing;
 }
 
-/// Both buffers of the fields whose halos are filled and that are written: no two of them share memory.
-Exchanges filled_fields(const spider_grid& grid, const spider_sweep& sweep) {
-  const spider_kernel& kernel = *grid.kernel;
-  Exchanges all;
-  for (const GridLaunch& launch : grid.launches) {
-    for (const GridLaunch::Halo& halo : launch.halos) {
-      if ((kernel.info.field_uses[halo.field] & SPIDER_FIELD_WRITTEN) == 0) continue;
-      for (int buffer = 0; buffer < count_buffers(kernel, halo.field); ++buffer)
-        all.push_back({*buffer_of(sweep, halo.field, buffer), &halo.messages,
-                       grid.fields[static_cast<std::size_t>(halo.field)]->element_bytes});
-    }
-  }
-  return all;
-}
-
 /// The launch that `sweep` names, behind the halos that are missing.
 void take_launch(spider_grid& grid, const GridLaunch& launch, const spider_sweep& sweep,
                  const Exchanges& missing, Outcome& outcome) {
@@ -245,8 +230,7 @@ Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int
                           std::int64_t end) {
   const spider_kernel& kernel = *grid.kernel;
   const Turns turns(grid, sweep);
-  Outcome outcome = grid.transport->open_fields(filled_fields(grid, sweep), sweep.stream, true);
-  if (outcome.status != SPIDER_OK) return outcome;
+  Outcome outcome;
   Filled filled{};
   for (std::int64_t step = begin; step < end; ++step) {
     CurrentBuffers current{};
@@ -263,7 +247,6 @@ Outcome take_system_steps(spider_grid& grid, const spider_sweep& sweep, std::int
         filled[static_cast<std::size_t>(done.written[k].field)] = false;
     }
   }
-  grid.transport->close_fields();
   return outcome;
 }
 

@@ -39,12 +39,9 @@ class Transport {
   [[nodiscard]] virtual Outcome begin(const Exchanges& exchanges, void* stream, bool after_rims) = 0;
 
   /// Collective. The fields whose halos the sweeps of a call will fill, in the same order on all ranks, once
-  /// with the messages of each exchange: where all ranks can, halos go straight into the neighbours' fields,
-  /// until close_fields. Exchanges wait until neighbours have begun them where ranks meet. Else each one
-  /// behind the first must fill a halo that nothing reads behind the exchange before it.
-  [[nodiscard]] virtual Outcome open_fields(const Exchanges& /*fields*/, void* /*stream*/, bool /*meets*/) {
-    return {};
-  }
+  /// with the messages of each exchange: where all ranks can, those behind the first one go straight into the
+  /// neighbours' fields, until close_fields.
+  [[nodiscard]] virtual Outcome open_fields(const Exchanges& /*fields*/, void* /*stream*/) { return {}; }
   virtual void close_fields() {}
 
   /// What the rim blocks of a sweep on the stream are to raise (RimGrid::counter), so that begin_behind_rims

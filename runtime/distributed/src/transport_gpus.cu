@@ -82,9 +82,8 @@ class GpuTransport final : public Transport {
     return outcome;
   }
 
-  Outcome open_fields(const Exchanges& fields, void* stream, bool meets) override {
+  Outcome open_fields(const Exchanges& fields, void* stream) override {
     is_first_of_call_ = true;
-    do_ranks_meet_ = meets;
     // A graph would copy into fields that are not open any more.
     return are_all_peers_ ? fields_.open(ranks_, fields, !are_fields_off_ && !is_capturing(stream), stream_)
                           : Outcome{};
@@ -215,10 +214,6 @@ class GpuTransport final : public Transport {
     const auto keep = [&](const Outcome& next) {
       if (outcome.status == SPIDER_OK) outcome = next;
     };
-    if (of_fields && do_ranks_meet_ && count_slotted() < exchanges_.size()) {
-      peers_.say_begun(exchanges_);
-      peers_.await_begun(exchanges_);
-    }
     peers_.await_room(exchanges_);
     keep(peers_.take());
     takes_places_ = communicator_ != nullptr;
@@ -245,12 +240,12 @@ class GpuTransport final : public Transport {
     return outcome;
   }
 
-  /// Does a field's halo go straight into the fields of peers? Nothing that a peer did before may read it any
-  /// more. Where ranks do not meet, the first exchange of a call takes slots, and its end says so; the end of
-  /// each later one says so of the next one, which fills the halo of the sweep's output: this was read by
-  /// rims that were stored before.
+  /// Does a field's halo go straight into the fields of peers? The first one of a call does not: the ranks
+  /// may still be at work before it. Its end says that they are not, and that of each later one that no sweep
+  /// reads the halo any more which the next one fills: this is that of the sweep's output, which was read by
+  /// rims that were stored before this exchange began.
   [[nodiscard]] bool is_direct(std::size_t i) const {
-    return (do_ranks_meet_ || !is_first_of_call_) && fields_.has(exchanges_[i].field);
+    return !is_first_of_call_ && fields_.has(exchanges_[i].field);
   }
   [[nodiscard]] std::size_t count_slotted() const {
     std::size_t count = 0;
@@ -420,7 +415,6 @@ class GpuTransport final : public Transport {
   const bool are_fields_off_ = is_switched_off("SPIDER_PEER_FIELDS");
   bool are_all_peers_ = false;     ///< on all ranks
   bool is_first_of_call_ = false;  ///< is the next exchange the first one since open_fields?
-  bool do_ranks_meet_ = false;     ///< before each exchange of a call
   MPI_Comm ranks_ = MPI_COMM_NULL;
   bool takes_places_ = false;  ///< did the last exchange need multiprocessors?
   cudaStream_t stream_ = nullptr;

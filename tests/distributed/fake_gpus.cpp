@@ -1,5 +1,6 @@
 /// What moves halos of fields on GPUs, on the host: its own text, with a CUDA and an NCCL that are made up
 /// (fake_gpus/), in the place of what moves those of fields in host memory.
+#include "peer_fields.cu"
 #include "peers.cu"
 #include "transport_gpus.cu"
 
@@ -46,10 +47,33 @@ cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 block, void**
   return cudaSuccess;
 }
 
-cudaError_t cudaGetDriverEntryPointByVersion(const char* /*name*/, void** function, unsigned /*version*/,
+cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned /*version*/,
                                              unsigned long long /*flags*/,
                                              cudaDriverEntryPointQueryResult* found) {
-  *function = reinterpret_cast<void*>(&fake_memory_operations);
+  *function = std::strcmp(name, "cuPointerGetAttribute") == 0
+                  ? reinterpret_cast<void*>(&fake_pointer_attribute)
+                  : reinterpret_cast<void*>(&fake_memory_operations);
   *found = cudaDriverEntryPointSuccess;
   return cudaSuccess;
 }
+
+// Fields are of CUDA's memory where the program is linked so (ld --wrap), and other ranks open them.
+// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names
+extern "C" {
+[[gnu::weak]] void __real_free(void* memory);
+
+void* __wrap_aligned_alloc(std::size_t /*alignment*/, std::size_t bytes) {
+  void* memory = nullptr;
+  return cudaMalloc(&memory, bytes) == cudaSuccess ? memory : nullptr;
+}
+
+void __wrap_free(void* memory) {
+  for (const FakeMemory& known : fake_memories) {
+    if (known.address != memory || memory == nullptr) continue;
+    cudaFree(memory);
+    return;
+  }
+  __real_free(memory);
+}
+}
+// NOLINTEND(bugprone-reserved-identifier)

@@ -86,6 +86,39 @@ TEST(DividePart, CoversEachCellOnceAndKeepsTheInteriorFromNeighbours) {
   EXPECT_GT(with_interior, 300);
 }
 
+TEST(PlaceOf, IsWhereTheReceiverExpectsTheCells) {
+  std::mt19937 random(22);
+  const auto draw = [&](int low, int high) { return std::uniform_int_distribution<int>(low, high)(random); };
+  int compared = 0;
+  for (int i = 0; i < 100; ++i) {
+    const CutField field =
+        make_field({draw(0, 3), draw(0, 3), draw(0, 3)}, {draw(0, 3), draw(0, 3), draw(0, 3)});
+    const Extents whole{draw(13, 30), draw(13, 30), draw(13, 30)};
+    const Parts parts{draw(1, 3), draw(1, 3), draw(1, 3)};
+    std::vector<spider_grid_layout> layouts;
+    std::vector<Messages> messages;
+    for (int rank = 0; rank < parts[0] * parts[1] * parts[2]; ++rank) {
+      layouts.push_back(make_layout(field, whole, parts, rank).layout);
+      messages.push_back(make_messages(field, layouts.back()));
+    }
+    for (const Messages& own : messages) {
+      for (const Message& message : own.all) {
+        if (!message.sends) continue;
+        const auto to = static_cast<std::size_t>(message.to);
+        const std::vector<Message>& theirs = messages[to].all;
+        const auto same = std::find_if(theirs.begin(), theirs.end(),
+                                       [&](const Message& other) { return other.tag == message.tag; });
+        ASSERT_NE(same, theirs.end());
+        const Box place = place_of(message, layouts[to].extent);
+        EXPECT_TRUE(std::equal(place.offset, place.offset + 3, same->receive.offset)) << i;
+        EXPECT_TRUE(std::equal(place.extent, place.extent + 3, same->receive.extent)) << i;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_GT(compared, 1000);
+}
+
 TEST(DividePart, HasNoRimsWithoutNeighbours) {
   const Boxes boxes =
       divide_part(make_field({4, 4, 4}, {4, 4, 4}), make_part({20, 20, 20}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}));

@@ -73,7 +73,11 @@ inline void* start_of(const spider_field& field, const Box& box, std::int64_t el
 
 /// Can copy engines take a box? They are slow at narrow rows, and want whole rows between planes.
 inline bool suits_engines(const spider_field& field, const Box& box, std::int64_t element_bytes) {
-  constexpr std::int64_t least_row = 512;       // bytes
+#if defined(SPIDER_LEAST_ENGINE_ROW)  // of tests, whose fields are small
+  constexpr std::int64_t least_row = SPIDER_LEAST_ENGINE_ROW;
+#else
+  constexpr std::int64_t least_row = 512;  // bytes
+#endif
   constexpr std::int64_t most_pitch = 1 << 30;  // bytes; CUDA's own limit is twice that
   if (lies_together(field, box)) return true;
   if (box.extent[2] * element_bytes < least_row) return false;
@@ -82,8 +86,7 @@ inline bool suits_engines(const spider_field& field, const Box& box, std::int64_
          (box.extent[0] == 1 || field.stride[0] % field.stride[1] == 0);
 }
 
-/// Copies of bytes that lie together, to be started with one call. Copies within a device are else a
-/// kernel's, which waits for places that a sweep has.
+/// Copies of bytes that lie together, to be started with one call, so that engines take them side by side.
 class EngineCopies {
  public:
   void add(void* to, const void* from, std::size_t bytes) {
@@ -91,14 +94,15 @@ class EngineCopies {
     from_[count_] = from;
     bytes_[count_++] = bytes;
   }
-  Outcome start(cudaStream_t stream, const char* what) {
+  Outcome start(cudaStream_t stream) {
     if (count_ == 0) return {};
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     Outcome started = of_cuda(cudaStreamIsCapturing(stream, &status), "asking the stream");
     if (started.status == SPIDER_OK && status == cudaStreamCaptureStatusNone && start_together(stream))
       return {};
     for (std::size_t i = 0; i < count_ && started.status == SPIDER_OK; ++i)
-      started = of_cuda(cudaMemcpyAsync(to_[i], from_[i], bytes_[i], cudaMemcpyDefault, stream), what);
+      started =
+          of_cuda(cudaMemcpyAsync(to_[i], from_[i], bytes_[i], cudaMemcpyDefault, stream), "copying halos");
     return started;
   }
 
@@ -123,33 +127,46 @@ class EngineCopies {
   std::size_t count_ = 0;
 };
 
-/// Copies a box that suits copy engines, in the order of the stream; one whose cells lie together when
-/// `together` is started.
-inline Outcome copy_by_engine(const spider_field& field, const Box& box, std::int64_t element_bytes,
-                              void* packed, bool packs, cudaStream_t stream, EngineCopies& together) {
-  const char* const what = packs ? "copying halos" : "copying halos into a field";
-  void* const cells = start_of(field, box, element_bytes);
-  const auto width = static_cast<std::size_t>(box.extent[2] * element_bytes);
-  if (lies_together(field, box)) {
-    const std::size_t bytes = width * static_cast<std::size_t>(box.extent[0] * box.extent[1]);
-    together.add(packs ? packed : cells, packs ? cells : packed, bytes);
+/// The packed cells of a box as a field of its extents.
+inline spider_field packed_field(void* cells, const Box& box) {
+  return {
+      cells, {box.extent[0], box.extent[1], box.extent[2]}, {box.extent[1] * box.extent[2], box.extent[2]}};
+}
+
+/// A box of a field in memory of CUDA's.
+struct FieldBox {
+  const spider_field& field;
+  const Box& box;
+};
+
+/// Copies between boxes of the same extents that suit copy engines, in the order of the stream; where the
+/// cells of each lie together, when `together` is started.
+inline Outcome copy_by_engine(const FieldBox& from, const FieldBox& to, std::int64_t element_bytes,
+                              cudaStream_t stream, EngineCopies& together) {
+  const std::int64_t* const extent = from.box.extent;
+  const auto width = static_cast<std::size_t>(extent[2] * element_bytes);
+  if (lies_together(from.field, from.box) && lies_together(to.field, to.box)) {
+    together.add(start_of(to.field, to.box, element_bytes), start_of(from.field, from.box, element_bytes),
+                 width * static_cast<std::size_t>(extent[0] * extent[1]));
     return {};
   }
   // A box with one row a plane is copied as one plane, whose rows are its planes.
-  const bool is_flat = box.extent[1] == 1;
-  const std::int64_t rows = is_flat ? box.extent[0] : box.extent[1];
-  const std::int64_t planes = is_flat ? 1 : box.extent[0];
-  const std::int64_t pitch = is_flat ? field.stride[0] : field.stride[1];
-  const std::int64_t rows_apart = planes == 1 ? rows : field.stride[0] / pitch;
-  const cudaPitchedPtr of_field{cells, static_cast<std::size_t>(pitch * element_bytes), width,
-                                static_cast<std::size_t>(rows_apart)};
-  const cudaPitchedPtr of_packed{packed, width, width, static_cast<std::size_t>(rows)};
+  const bool is_flat = extent[1] == 1;
+  const std::int64_t rows = is_flat ? extent[0] : extent[1];
+  const std::int64_t planes = is_flat ? 1 : extent[0];
+  const auto pitched = [&](const FieldBox& of) {
+    const std::int64_t pitch = is_flat ? of.field.stride[0] : of.field.stride[1];
+    const std::int64_t rows_apart = planes == 1 ? rows : of.field.stride[0] / pitch;
+    return cudaPitchedPtr{start_of(of.field, of.box, element_bytes),
+                          static_cast<std::size_t>(pitch * element_bytes), width,
+                          static_cast<std::size_t>(rows_apart)};
+  };
   cudaMemcpy3DParms copy{};
-  copy.srcPtr = packs ? of_field : of_packed;
-  copy.dstPtr = packs ? of_packed : of_field;
+  copy.srcPtr = pitched(from);
+  copy.dstPtr = pitched(to);
   copy.extent = {width, static_cast<std::size_t>(rows), static_cast<std::size_t>(planes)};
   copy.kind = cudaMemcpyDefault;
-  return of_cuda(cudaMemcpy3DAsync(&copy, stream), what);
+  return of_cuda(cudaMemcpy3DAsync(&copy, stream), "copying halos");
 }
 
 }  // namespace spider::distributed

@@ -21,4 +21,18 @@ inline cudaStream_t to_stream(void* stream) {
   return stream == nullptr ? cudaStreamLegacy : static_cast<cudaStream_t>(stream);
 }
 
+/// A function of the driver; null where it has none.
+inline void* find_driver_function(const char* name) {
+  void* function = nullptr;
+#if CUDART_VERSION >= 12050
+  constexpr unsigned version = 12000;
+  cudaDriverEntryPointQueryResult found{};
+  const cudaError_t error =
+      cudaGetDriverEntryPointByVersion(name, &function, version, cudaEnableDefault, &found);
+#else
+  const cudaError_t error = cudaGetDriverEntryPoint(name, &function, cudaEnableDefault);
+#endif
+  return of_cuda(error, "finding a function of the driver").status == SPIDER_OK ? function : nullptr;
+}
+
 }  // namespace spider::distributed

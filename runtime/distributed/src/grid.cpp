@@ -565,6 +565,13 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
     if (result != nullptr) *result = nullptr;
     return agree(communicator, caught([&] { return take_system_steps(grid, *sweep, 0, steps); }));
   }
+  Exchanges filled;
+  for (const TurnField& field : fields_of(*sweep)) {
+    for (const Messages* messages : {&grid.messages, &grid.messages_of_a_step})
+      filled.push_back({*field.field, messages, grid.element_bytes});
+  }
+  if (Outcome opened = grid.transport->open_fields(filled, sweep->stream); opened.status != SPIDER_OK)
+    return opened;
   Outcome swept;
   for (std::int32_t i = 0; exchanges_fields(grid) && i < grid.kernel->info.field_count; ++i) {
     if (grid.kernel->info.field_storages[i] == grid.kernel->info.storage)
@@ -596,6 +603,7 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
                }));
     turn = (turn + 1) % turns.size();
   }
+  grid.transport->close_fields();
   if (result != nullptr) *result = turns[turn].in;
   return agree(communicator, swept);
 }

@@ -108,6 +108,11 @@ spider_grid_layout with_look(const CutField& field, spider_grid_layout layout) {
   return layout;
 }
 
+/// The direction of a message by its tag.
+std::array<int, 3> step_of(int tag) {
+  return {tag / 9 - 1, tag / 3 % 3 - 1, tag % 3 - 1};
+}
+
 /// What goes in one direction, and what comes from the one opposite. `wide` is the layout with_look.
 Message make_message(const spider_grid_layout& layout, const spider_grid_layout& wide,
                      const std::array<int, 3>& step) {
@@ -256,7 +261,7 @@ Messages make_messages(const CutField& field, const spider_grid_layout& layout) 
   Messages messages;
   const spider_grid_layout wide = with_look(field, layout);
   for (int tag = 0; tag < directions; ++tag) {
-    const std::array<int, 3> step{tag / 9 - 1, tag / 3 % 3 - 1, tag % 3 - 1};
+    const std::array<int, 3> step = step_of(tag);
     if (step == std::array<int, 3>{}) continue;
     Message message = make_message(layout, wide, step);
     message.tag = tag;
@@ -268,6 +273,16 @@ Messages make_messages(const CutField& field, const spider_grid_layout& layout) 
     messages.all.push_back(message);
   }
   return messages;
+}
+
+Box place_of(const Message& message, const std::int64_t extent[3]) {
+  const std::array<int, 3> step = step_of(message.tag);
+  Box place = message.send;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (step[static_cast<std::size_t>(axis)] > 0) place.offset[axis] = -message.send.extent[axis];
+    if (step[static_cast<std::size_t>(axis)] < 0) place.offset[axis] = extent[axis];
+  }
+  return place;
 }
 
 RimPlanes rim_planes(const Messages& messages) {

@@ -71,6 +71,8 @@ struct Messages {
   std::int64_t receive_cells = 0;
 };
 [[nodiscard]] Messages make_messages(const CutField& field, const spider_grid_layout& layout);
+/// Where the cells of a message go in the receiver's part, which has these extents.
+[[nodiscard]] Box place_of(const Message& message, const std::int64_t extent[3]);
 
 /// The planes at both ends of a part that neighbours take, where they take nothing else; else none.
 [[nodiscard]] RimPlanes rim_planes(const Messages& messages);

@@ -37,20 +37,6 @@ std::int64_t round_up(std::int64_t number, std::int64_t unit) {
   return (number + unit - 1) / unit * unit;
 }
 
-/// Null where the driver has none.
-void* find_stream_operations() {
-  void* function = nullptr;
-#if CUDART_VERSION >= 12050
-  constexpr unsigned version = 12000;
-  cudaDriverEntryPointQueryResult found{};
-  const cudaError_t error =
-      cudaGetDriverEntryPointByVersion("cuStreamBatchMemOp", &function, version, cudaEnableDefault, &found);
-#else
-  const cudaError_t error = cudaGetDriverEntryPoint("cuStreamBatchMemOp", &function, cudaEnableDefault);
-#endif
-  return of_cuda(error, "finding stream operations").status == SPIDER_OK ? function : nullptr;
-}
-
 CUdeviceptr address_of(const std::uint32_t* flag) {
   return static_cast<CUdeviceptr>(reinterpret_cast<std::uintptr_t>(flag));
 }
@@ -122,7 +108,7 @@ Outcome Peers::prepare(const Exchanges& largest) {
     }
   }
   neighbours_.assign(ranks.begin(), ranks.end());
-  take_steps_ = is_switched_off("SPIDER_PEER_COPIES") ? nullptr : find_stream_operations();
+  take_steps_ = is_switched_off("SPIDER_PEER_COPIES") ? nullptr : find_driver_function("cuStreamBatchMemOp");
   if (take_steps_ == nullptr) return {};
   std::int64_t end = round_up(sizeof(Flags), slot_alignment);
   for (std::size_t tag = 0; tag < bytes.size(); ++tag) {

@@ -38,6 +38,12 @@ class Transport {
   /// The messages are those that the transport was made for, or as many with fewer cells.
   [[nodiscard]] virtual Outcome begin(const Exchanges& exchanges, void* stream, bool after_rims) = 0;
 
+  /// Collective. The fields whose halos the sweeps of a call will fill, in the same order on all ranks, once
+  /// with the messages of each exchange: where all ranks can, those behind the first one go straight into the
+  /// neighbours' fields, until close_fields.
+  [[nodiscard]] virtual Outcome open_fields(const Exchanges& /*fields*/, void* /*stream*/) { return {}; }
+  virtual void close_fields() {}
+
   /// What the rim blocks of a sweep on the stream are to raise (RimGrid::counter), so that begin_behind_rims
   /// can follow; null where there is no such way.
   [[nodiscard]] virtual std::uint32_t* rim_counter(void* /*stream*/) { return nullptr; }

@@ -16,6 +16,7 @@
 #include "agreement.h"
 #include "copy_boxes.h"
 #include "cuda_calls.h"
+#include "peer_fields.h"
 #include "peers.h"
 #include "transport.h"
 
@@ -59,6 +60,8 @@ class GpuTransport final : public Transport {
     int others = peers_.count_others();
     made = of_mpi(MPI_Allreduce(MPI_IN_PLACE, &others, 1, MPI_INT, MPI_MAX, communicator), "sharing memory");
     if (made = agree(communicator, made); made.status != SPIDER_OK) return made;
+    ranks_ = communicator;
+    are_all_peers_ = others == 0;
     if (others > 0) made = open_nccl(communicator);
     if (made = agree(communicator, made); made.status != SPIDER_OK) return made;
     made = exchange(false);
@@ -78,6 +81,15 @@ class GpuTransport final : public Transport {
     if (outcome.status == SPIDER_OK && takes_places_) outcome = await(to_stream(stream), packed_);
     return outcome;
   }
+
+  Outcome open_fields(const Exchanges& fields, void* stream) override {
+    is_first_of_call_ = true;
+    // A graph would copy into fields that are not open any more.
+    return are_all_peers_ ? fields_.open(ranks_, fields, !are_fields_off_ && !is_capturing(stream), stream_)
+                          : Outcome{};
+  }
+
+  void close_fields() override { fields_.close(); }
 
   std::uint32_t* rim_counter(void* stream) override {
     if (communicator_ != nullptr || are_signals_off_) return nullptr;
@@ -209,6 +221,7 @@ class GpuTransport final : public Transport {
       keep(copy_all<true>(Means::kernel));
       if (takes_places_) keep(of_cuda(cudaEventRecord(packed_, stream_), "recording an event"));
       keep(copy_all<true>(Means::engine));
+      keep(copy_into_fields());
     }
     peers_.say_full(exchanges_);
     if (communicator_ != nullptr) {
@@ -216,14 +229,46 @@ class GpuTransport final : public Transport {
       keep(send_all(of_fields));
     }
     peers_.await_full(exchanges_);
-    keep(peers_.take());
-    if (of_fields) {
+    if (of_fields && count_slotted() > 0) {
+      keep(peers_.take());
       keep(copy_all<false>(Means::engine));
       keep(copy_all<false>(Means::kernel));
     }
     peers_.say_room(exchanges_);
     keep(peers_.take());
+    is_first_of_call_ = is_first_of_call_ && !of_fields;
     return outcome;
+  }
+
+  /// Does a field's halo go straight into the fields of peers? The first one of a call does not: the ranks
+  /// may still be at work before it. Its end says that they are not, and that of each later one that no sweep
+  /// reads the halo any more which the next one fills: this is that of the sweep's output, which was read by
+  /// rims that were stored before this exchange began.
+  [[nodiscard]] bool is_direct(std::size_t i) const {
+    return !is_first_of_call_ && fields_.has(exchanges_[i].field);
+  }
+  [[nodiscard]] std::size_t count_slotted() const {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < exchanges_.size(); ++i) count += is_direct(i) ? 0 : 1;
+    return count;
+  }
+
+  Outcome copy_into_fields() {
+    for (std::size_t i = 0; i < exchanges_.size(); ++i) {
+      if (!is_direct(i)) continue;
+      const Exchange& exchange = exchanges_[i];
+      EngineCopies together;
+      Outcome copied;
+      for (const Message& message : exchange.messages->all) {
+        if (!message.sends || copied.status != SPIDER_OK) continue;
+        const spider_field& theirs = fields_.of(message.to, exchange.field);
+        copied = copy_by_engine({exchange.field, message.send}, {theirs, place_of(message, theirs.extent)},
+                                exchange.element_bytes, stream_, together);
+      }
+      if (copied.status == SPIDER_OK) copied = together.start(stream_);
+      if (copied.status != SPIDER_OK) return copied;
+    }
+    return {};
   }
 
   enum class Means { engine, kernel };
@@ -232,6 +277,7 @@ class GpuTransport final : public Transport {
   Outcome copy_all(Means means) {
     Outcome outcome;
     for (std::size_t i = 0; i < exchanges_.size() && outcome.status == SPIDER_OK; ++i) {
+      if (is_direct(i)) continue;
       const std::int64_t bytes = exchanges_[i].element_bytes;
       outcome = means == Means::engine ? copy_by_engines<packs>(i)
                 : bytes == 2           ? copy_cells<unsigned short, packs>(i)
@@ -268,11 +314,15 @@ class GpuTransport final : public Transport {
       if (!(packs ? message.sends : message.receives)) continue;
       const Packed packed = packed_of(i, message, packs);
       if (!packed.of_peer || !suits_engines(exchange.field, *packed.box, exchange.element_bytes)) continue;
-      Outcome copied = copy_by_engine(exchange.field, *packed.box, exchange.element_bytes, packed.cells,
-                                      packs, stream_, together);
+      const Box at_start{{0, 0, 0}, {packed.box->extent[0], packed.box->extent[1], packed.box->extent[2]}};
+      const spider_field cells = packed_field(packed.cells, at_start);
+      const FieldBox of_field{exchange.field, *packed.box};
+      const FieldBox of_slot{cells, at_start};
+      Outcome copied = copy_by_engine(packs ? of_field : of_slot, packs ? of_slot : of_field,
+                                      exchange.element_bytes, stream_, together);
       if (copied.status != SPIDER_OK) return copied;
     }
-    return together.start(stream_, packs ? "copying halos" : "copying halos into a field");
+    return together.start(stream_);
   }
 
   /// Where the messages of a field begin in the buffers.
@@ -362,6 +412,10 @@ class GpuTransport final : public Transport {
   ncclComm_t communicator_ = nullptr;
   bool failed_ = false;
   const bool are_signals_off_ = is_switched_off("SPIDER_RIM_SIGNALS");
+  const bool are_fields_off_ = is_switched_off("SPIDER_PEER_FIELDS");
+  bool are_all_peers_ = false;     ///< on all ranks
+  bool is_first_of_call_ = false;  ///< is the next exchange the first one since open_fields?
+  MPI_Comm ranks_ = MPI_COMM_NULL;
   bool takes_places_ = false;  ///< did the last exchange need multiprocessors?
   cudaStream_t stream_ = nullptr;
   cudaEvent_t ready_ = nullptr;
@@ -370,6 +424,7 @@ class GpuTransport final : public Transport {
   void* sent_ = nullptr;
   void* received_ = nullptr;
   Peers peers_;
+  PeerFields fields_;
 };
 
 /// The UUID of a device; of a slice (MIG) its own.

@@ -2,6 +2,7 @@
 /// when they are asked for.
 #pragma once
 
+#include <cuda_runtime_api.h>
 #include <sched.h>
 
 #include <atomic>
@@ -9,7 +10,8 @@
 
 using CUdeviceptr = std::uintptr_t;
 using CUstream = struct FakeStream*;
-enum CUresult { CUDA_SUCCESS };
+enum CUresult { CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE };
+enum CUpointer_attribute { CU_POINTER_ATTRIBUTE_BUFFER_ID, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR };
 enum CUstreamBatchMemOpType { CU_STREAM_MEM_OP_WAIT_VALUE_32, CU_STREAM_MEM_OP_WRITE_VALUE_32 };
 inline constexpr unsigned CU_STREAM_WAIT_VALUE_GEQ = 0;
 inline constexpr unsigned CU_STREAM_WRITE_VALUE_DEFAULT = 0;
@@ -26,6 +28,21 @@ union CUstreamBatchMemOpParams {
   FakeMemoryOperation waitValue;
   FakeMemoryOperation writeValue;
 };
+
+/// Allocations are numbered from 1.
+inline CUresult fake_pointer_attribute(void* result, CUpointer_attribute attribute, CUdeviceptr pointer) {
+  for (std::size_t i = 0; i < fake_memories.size(); ++i) {
+    const auto base = reinterpret_cast<CUdeviceptr>(fake_memories[i].address);
+    if (base == 0 || pointer < base || pointer >= base + fake_memories[i].bytes) continue;
+    if (attribute == CU_POINTER_ATTRIBUTE_BUFFER_ID) {
+      *static_cast<unsigned long long*>(result) = i + 1;
+    } else {
+      *static_cast<CUdeviceptr*>(result) = base;
+    }
+    return CUDA_SUCCESS;
+  }
+  return CUDA_ERROR_INVALID_VALUE;
+}
 
 inline CUresult fake_memory_operations(CUstream /*stream*/, unsigned count,
                                        CUstreamBatchMemOpParams* operations, unsigned /*flags*/) {

@@ -91,8 +91,9 @@ inline cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* memory)
     if (known.address != memory) continue;
     *handle = {{}, known.bytes, fake_rank()};
     known.name.copy(handle->name, sizeof handle->name - 1);
+    return cudaSuccess;
   }
-  return cudaSuccess;
+  return cudaErrorMemoryAllocation;
 }
 /// Ranks whose sum is a multiple of FAKE_STRANGERS do not reach each other.
 inline cudaError_t cudaIpcOpenMemHandle(void** memory, cudaIpcMemHandle_t handle, unsigned /*flags*/) {

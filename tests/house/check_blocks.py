@@ -34,7 +34,7 @@ import check_docs
 
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
 # Programs that need no file of ours, and whose options are not ours to check.
-FOREIGN = {"venv/bin/pip", "cd", "g++", "nvcc", "ctest", "cmake", "ninja", "doxygen", "git", "export", "sudo", "./heat"}
+FOREIGN = {"venv/bin/pip", "cd", "g++", "mpiexec", "nvcc", "ctest", "cmake", "ninja", "doxygen", "git", "export", "sudo", "./heat"}
 DEFAULTS = {"stencil": "example", "dimensions": "2", "storage": "f16", "shape": "star",
             "coefficients": "{center: 1, y: [1, 1], x: [1, 1]}"}
 

@@ -72,7 +72,8 @@ def compare(where: str, told: list[str], wanted: list[str]) -> list[str]:
 
 def pages(root: pathlib.Path) -> list[pathlib.Path]:
     folders = ["generated", "generator", "runtime", "stencils", "templates", "tests"]
-    return sorted(root.glob("*.md")) + sorted(page for folder in folders for page in (root / folder).rglob("*.md"))
+    found = sorted(root.glob("*.md")) + sorted(page for folder in folders for page in (root / folder).rglob("*.md"))
+    return [page for page in found if "third_party" not in page.parts]  # fetched
 
 
 def slug(title: str) -> str:

@@ -245,6 +245,22 @@ def consumer(place: Place) -> None:
     place.expect(r"^48\^3 cells, 192 steps, .* Gpoints/s$")
 
 
+#: More ranks than processors, by root in a container: Open MPI asks for a word on both.
+ANY_RANKS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
+             "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_btl_vader_single_copy_mechanism": "none", "OMP_NUM_THREADS": "1"}
+
+
+def tutorial_ranks(place: Place) -> None:
+    """Step 4 of the tutorial; tests/python/test_tutorial.py runs the others."""
+    has_mpi = shutil.which("mpiexec") and shutil.which("mpicxx")
+    if not has_mpi or subprocess.run([place.arguments.python, "-c", "import numpy, mpi4py"], capture_output=True, check=False).returncode:
+        print("skipped: there is no MPI with mpi4py (libopenmpi-dev, python3-mpi4py)")
+        sys.exit(SKIPPED)
+    place.run(place.block("tests/consumer/tutorial/README.md", "tutorial ranks"), ("python3",), **ANY_RANKS)
+    place.expect(r"^4 ranks have the bits of one$")
+    (place.tree / "heat.npy").unlink()
+
+
 def pictures(place: Place) -> None:
     folder = place.tree / "generator/pictures"
     before = {path.name: path.read_bytes() for path in folder.glob("*.svg")}
@@ -278,6 +294,7 @@ BLOCKS: dict[str, Callable[[Place], None]] = {
     "updates": updates,
     "faces": faces,
     "consumer": consumer,
+    "tutorial ranks": tutorial_ranks,
     "pictures": pictures,
     "fuzz": fuzz,
 }

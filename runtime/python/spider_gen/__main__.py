@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import pathlib
 import sys
 import warnings
+from typing import Any
 
 import numpy
 
-from . import __version__, _picture, _progress, spider
+from . import __version__, _files, _progress, spider
 from ._cache import CacheError
 from ._compilers import CompileError, NoBackend
 from ._generator import SpecError
@@ -20,12 +20,9 @@ from ._stencil import Stencil, stencil
 _INTERRUPTED = 130
 
 
-def _load(path: pathlib.Path, storage: str, convert: bool) -> numpy.ndarray:
-    """The file's array of real numbers in the storage; of bf16 the bits. Where that changes numbers: not without `convert`, and
+def _stored(path: pathlib.Path, given: numpy.ndarray, storage: str, convert: bool) -> numpy.ndarray:
+    """A file's array of real numbers in the storage; of bf16 the bits. Where that changes numbers: not without `convert`, and
     then says how many."""
-    given = numpy.load(path)
-    if not isinstance(given, numpy.ndarray):
-        raise SystemExit(f"{path} holds several arrays; a field is one, in a .npy file")
     if given.dtype.kind not in "biuf":
         raise SystemExit(f"{path}: elements are {given.dtype}; a field is of real numbers")
     bits = numpy.ascontiguousarray(spider._rounded(given, storage)).reshape(given.shape)
@@ -52,15 +49,10 @@ def _stencil(arguments: argparse.Namespace, **named: str) -> Stencil:
     return made
 
 
-def _save(arguments: argparse.Namespace, field: numpy.ndarray, storage: str, step: int) -> None:
-    values = spider._readable(field, storage)
-    data = io.BytesIO()
-    numpy.save(data, values)
-    _picture.write_whole(arguments.output, data.getvalue())
-    if arguments.picture:
-        stem = arguments.output.with_suffix("")
-        name = f"{stem}_{step:0{len(str(arguments.steps))}}.png" if arguments.every else f"{stem}.png"
-        _picture.write(name, values)
+def _writer(arguments: argparse.Namespace, like: Any, name: str) -> _files.Writer:
+    stem, digits = arguments.output.with_suffix(""), len(str(arguments.steps))
+    pictures = (lambda step: f"{stem}_{step:0{digits}}.png") if arguments.every else (lambda step: f"{stem}.png")
+    return _files.Writer(arguments.output, like, bool(arguments.every), name, pictures if arguments.picture else None)
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -69,27 +61,30 @@ def _run(arguments: argparse.Namespace) -> int:
         raise SystemExit(f"spider_gen: {heat.name} is a system of equations, and the command takes one field: write a program that "
                          f"calls spider_gen.stencil({str(arguments.spec)!r}).iterate({{name: array, ...}}, steps)")
     storage = heat.info.storage
-    field = _load(arguments.input, storage, arguments.convert)
-    if field.ndim != heat.info.dimensions:
-        raise SystemExit(f"{arguments.input}: {field.ndim} dimensions; {heat.name} has {heat.info.dimensions}")
+    given, like = _files.read(arguments.input, arguments.variable)
+    if given.ndim != heat.info.dimensions:
+        dims = "" if like is None else f" ({', '.join(map(str, like.dims))})"
+        raise SystemExit(f"{arguments.input}: {given.ndim} dimensions{dims}; {heat.name} has {heat.info.dimensions}")
+    field = _stored(arguments.input, given, storage, arguments.convert)
     every = arguments.every or arguments.steps
     bar = None if arguments.quiet else _progress.Bar(heat.name)
-    saved = done = 0
+    done = 0
+    writer = _writer(arguments, like, heat.name)
     try:
-        if arguments.picture and arguments.every:
-            _save(arguments, field, storage, 0)
-        while done < arguments.steps or arguments.steps == 0:
-            now = min(every, arguments.steps - done)
-            begun = done
-            report = (lambda part, _: bar(begun + part, arguments.steps)) if bar else False
-            field = heat.iterate(field, now, progress=report)
-            done += now
-            _save(arguments, field, storage, done)
-            saved = done
-            if arguments.steps == 0:
-                break
+        with writer:
+            if arguments.picture and arguments.every:
+                writer.put(spider._readable(field, storage), 0, whole=False)
+            while done < arguments.steps or arguments.steps == 0:
+                now = min(every, arguments.steps - done)
+                begun = done
+                report = (lambda part, _: bar(begun + part, arguments.steps)) if bar else False
+                field = heat.iterate(field, now, progress=report)
+                done += now
+                writer.put(spider._readable(field, storage), done)
+                if arguments.steps == 0:
+                    break
     except KeyboardInterrupt:
-        held = f"{arguments.output} holds step {saved}" if saved else f"{arguments.output} was not written"
+        held = f"{arguments.output} " + ("was not written" if writer.saved is None else f"holds step {writer.saved}")
         print(f"\nstopped in step {done} to {min(done + every, arguments.steps)}: {held}", file=sys.stderr)
         return _INTERRUPTED
     return 0
@@ -106,12 +101,14 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="spider_gen", description=__doc__, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="time steps of a field in a .npy file", allow_abbrev=False)
+    run = commands.add_parser("run", help="time steps of a field in a file", allow_abbrev=False)
     run.add_argument("spec", type=pathlib.Path, metavar="SPEC", help="a stencil in YAML")
-    run.add_argument("input", type=pathlib.Path, help="a .npy file with the field")
-    run.add_argument("-o", "--output", type=pathlib.Path, required=True, help="the .npy file to write")
+    run.add_argument("input", type=pathlib.Path, help="the field: .npy, .nc (NetCDF) or .zarr")
+    run.add_argument("-o", "--output", type=pathlib.Path, required=True, help="the file to write, of one of these")
+    run.add_argument("--variable", metavar="NAME", help="of a .nc or .zarr with several")
     run.add_argument("--steps", type=_count, default=1, help="time steps (1)")
-    run.add_argument("--every", type=_count, default=0, metavar="K", help="write after every K steps, not only the last")
+    run.add_argument("--every", type=_count, default=0, metavar="K",
+                     help="write after every K steps, not only the last; .nc and .zarr get all of them, along `step`")
     run.add_argument("--picture", action="store_true", help="also a PNG beside the output; of a volume its middle plane")
     run.add_argument("-D", "--define", action="append", default=[], metavar="NAME=VALUE", help="replaces a parameter")
     run.add_argument("--backend", choices=("auto", "cuda", "host"), default="auto")

@@ -10,7 +10,8 @@ import sys
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
-from . import _arrays, _autograd, _compilers, _generator, _images, _made, _places, _progress, _thin, _traced, _transfers, spider
+from . import (_arrays, _autograd, _compilers, _generator, _images, _labels, _made, _places, _progress, _thin, _traced, _transfers,
+               spider)
 from ._calls import REFUSED, in_python
 from ._further import Further
 from ._system import System
@@ -115,6 +116,8 @@ class Stencil(_traced.StencilCalls, _made.Made):
             if out is not None and self._launch_again(u, out, stream, given):
                 _autograd.mark_written(out)
                 return out
+        if _labels.among((u, out, *given.values())):
+            return _labels.call(functools.partial(self._call, stream=stream), u, out, axes, given)
         source = _arrays.wrap(u)
         results = axes is None and self._transposed_results(source, out, stream, False, given, Stencil._call)
         if results:
@@ -298,6 +301,9 @@ class Stencil(_traced.StencilCalls, _made.Made):
             from . import _jax
 
             return _jax.iterate(self, u, steps, axes, given, checkpoint, out=out, stream=stream, progress=progress)
+        if _labels.among((u, out, *given.values())):
+            run = functools.partial(self._iterate, steps=steps, stream=stream, progress=progress, checkpoint=checkpoint)
+            return _labels.call(run, u, out, axes, given)
         source = _arrays.wrap(u)
         results = axes is None and self._transposed_results(source, out, stream, True, given, functools.partial(
             Stencil._iterate, steps=steps, progress=_thin.guard(progress)))

@@ -336,8 +336,8 @@ void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   prove_lists(spec, plan.op.steps, lists, along_y, along_x, 0x1p-23);
 }
 
-/// The registers of a pass are the terms of its list for each output, and behind them what remainders of inputs
-/// meet: the first term, scaled.
+/// The registers of a pass are the terms of its list for each output, and behind them what remainders of
+/// inputs meet: the first term, scaled.
 void prove_banded_list(const plan::KernelPlan& plan, const PackedKernel& packed) {
   const auto& scheme = std::get<plan::BandedList>(plan.scheme);
   const plan::RoundedWeights& weights = plan.weights;
@@ -354,10 +354,10 @@ void prove_banded_list(const plan::KernelPlan& plan, const PackedKernel& packed)
     std::map<std::pair<int, int>, double> expected;
     for (const plan::RoundedTap& tap : weights.taps) {
       for (int term = 0; term < scheme.weight_terms; ++term) {
-        const double value = term < weights.terms
-                                 ? tap.terms[static_cast<std::size_t>(term)]
-                                 : plan::round_to(weights.type, std::ldexp(tap.terms.front(),
-                                                                           -plan::band_remainder_digits));
+        const double value =
+            term < weights.terms
+                ? tap.terms[static_cast<std::size_t>(term)]
+                : plan::round_to(weights.type, std::ldexp(tap.terms.front(), -plan::band_remainder_digits));
         if (value != 0) expected[{tap.at[axis], term}] = value;
       }
     }

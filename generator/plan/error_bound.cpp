@@ -260,8 +260,9 @@ ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan)
   return bound;
 }
 
-/// A pass as a band matrix: products that are cut, and what two terms leave of an input. Of f16 that is 2^-23,
-/// and the product of both remainders 2^-22; of bf16 2^-17, and that with a third term of a weight 2^-25.
+/// A pass as a band matrix: products that are cut, and what two terms leave of an input. Of f16 that is
+/// 2^-23, and the product of both remainders 2^-22; of bf16 2^-17, and that with a third term of a weight
+/// 2^-25.
 ErrorBound bound_banded_list(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const auto& scheme = std::get<BandedList>(plan.scheme);
   const bool f16 = plan.weights.type == OperandType::f16;

@@ -25,8 +25,9 @@ namespace spidergen::plan {
 
 /// How a contraction is laid out on the machine. Of two as fast the first is taken; of each engine the last
 /// holds what the others do not, and says why where it does not hold a stencil either.
-using Scheme = std::variant<Stream1d, Tile2d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d, OneList,
-                            CudaCores, Stepping1d, Stepping2d, Levels3d, Stepping3d, Lowrank2d, Passes2d, BandedList>;
+using Scheme =
+    std::variant<Stream1d, Tile2d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d, OneList, CudaCores,
+                 Stepping1d, Stepping2d, Levels3d, Stepping3d, Lowrank2d, Passes2d, BandedList>;
 
 /// By it emit/schemes, templates/ and runtime/device/spider/kernels/ know the scheme.
 [[nodiscard]] inline std::string_view scheme_name(const Scheme& scheme) {

@@ -39,12 +39,11 @@ double estimate_us(const Problem& problem, const BandedList& scheme) {
   constexpr double exponent = 4;
   const int bytes =
       spec::element_bytes(problem.spec.storage) + spec::element_bytes(spec::output_of(problem.spec));
-  const SweepBound bound =
-      bound_reference(problem.spec.dimensions,
-                      {.bytes_per_point = static_cast<double>(bytes),
-                       .mmas_per_128_points = static_cast<double>(
-                           scheme.chunks * (scheme.leading_products + scheme.remainder_products)),
-                       .dense = true});
+  const SweepBound bound = bound_reference(
+      problem.spec.dimensions, {.bytes_per_point = static_cast<double>(bytes),
+                                .mmas_per_128_points = static_cast<double>(
+                                    scheme.chunks * (scheme.leading_products + scheme.remainder_products)),
+                                .dense = true});
   return std::pow(std::pow(slower_than_copy * bound.memory_us, exponent) +
                       std::pow(slower_than_units * bound.tensor_us, exponent),
                   1 / exponent);
@@ -63,8 +62,8 @@ Offer<BandedList> BandedList::plan(const Problem& problem, const Contraction& co
   const int input_terms = contraction.inputs.count;
   BandedList scheme;
   scheme.axis = axis_of(problem.op);
-  const auto [first, last] =
-      std::minmax_element(problem.spec.taps.begin(), problem.spec.taps.end(), [&](const auto& a, const auto& b) {
+  const auto [first, last] = std::minmax_element(
+      problem.spec.taps.begin(), problem.spec.taps.end(), [&](const auto& a, const auto& b) {
         return a.at[static_cast<std::size_t>(scheme.axis)] < b.at[static_cast<std::size_t>(scheme.axis)];
       });
   scheme.first_tap = first->at[static_cast<std::size_t>(scheme.axis)];
@@ -84,9 +83,9 @@ Offer<BandedList> BandedList::plan(const Problem& problem, const Contraction& co
   constexpr int base_registers = 40;
   constexpr int of_sums = groups * 2 * registers_per_accumulator;
   constexpr int fetched_cells = panel_side * panel_side / 128;  // of a thread
-  scheme.estimated_registers = base_registers + of_sums + groups * scheme.weight_terms * registers_per_operand +
-                               input_terms * registers_per_fragment +
-                               fetched_cells * contraction.element_bytes / word_bytes;
+  scheme.estimated_registers =
+      base_registers + of_sums + groups * scheme.weight_terms * registers_per_operand +
+      input_terms * registers_per_fragment + fetched_cells * contraction.element_bytes / word_bytes;
   scheme.walk = std::max(shortest_walk, walk_of_windows * panels * panel_side);
   return {scheme, estimate_us(problem, scheme), ""};
 }

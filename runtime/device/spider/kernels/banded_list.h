@@ -6,8 +6,8 @@
 /// sum of two, in panels of their own.
 ///
 /// A warp has 16 lines and all 64 outputs: four groups of 16. A chunk of 16 inputs meets group i with the
-/// band's operand that lies i chunks behind, so that each operand is loaded once a step. Along y and z it is A,
-/// 16 outputs by 16 inputs, and B are the cells; along x it is B, of two times eight outputs, in the same
+/// band's operand that lies i chunks behind, so that each operand is loaded once a step. Along y and z it is
+/// A, 16 outputs by 16 inputs, and B are the cells; along x it is B, of two times eight outputs, in the same
 /// registers. So a lane has pairs of neighbouring columns either way. Groups begin at multiples of 16 cells
 /// from the field's first: a sum adds in the same order however a field is cut.
 ///
@@ -15,7 +15,8 @@
 /// - Cells: of spider/values/cells.h; OutCells, where results are others; Operands: of
 ///   spider/values/storage.h, F16Format or Bf16Format;
 /// - dimensions; axis: z, y, x;
-/// - low: of the first input of a group, from its first output, along x a multiple of 8; first_tap, last_tap; chunks;
+/// - low: of the first input of a group, from its first output, along x a multiple of 8; first_tap, last_tap;
+/// chunks;
 /// - input_terms; input_scale: of cells before they are operands; remainder_scale: of what is left of them;
 /// - weight_terms; operand(i, lane): where the vector of a lane is of chunk i / weight_terms;
 /// - leading_products: terms of weights that the first terms of inputs meet; remainder_weight,
@@ -76,9 +77,9 @@ struct BandedList {
 
   static constexpr int warps = banded_list_warps;
   static constexpr int threads = warps * 32;
-  static constexpr int group = 16;   ///< outputs along the axis, and inputs of a chunk
-  static constexpr int groups = 4;   ///< of a step
-  static constexpr int side = 64;    ///< of a panel: outputs of a step, and lines
+  static constexpr int group = 16;  ///< outputs along the axis, and inputs of a chunk
+  static constexpr int groups = 4;  ///< of a step
+  static constexpr int side = 64;   ///< of a panel: outputs of a step, and lines
   static constexpr int vector_cells = 8;
   static constexpr int panels = (chunks + groups - 1 + groups - 1) / groups;
   static_assert(Stencil::walk % side == 0 && (!along_x || Stencil::low % vector_cells == 0));
@@ -135,9 +136,7 @@ struct BandedList {
                                (column / vector_cells ^ row % vector_cells) * 16);
   }
 
-  SPIDER_DEVICE static std::int32_t first_vector(std::int32_t column) {
-    return column & ~(vector_cells - 1);
-  }
+  SPIDER_DEVICE static std::int32_t first_vector(std::int32_t column) { return column & ~(vector_cells - 1); }
   SPIDER_DEVICE static std::int32_t behind_vectors(std::int32_t column) {
     return first_vector(column + vector_cells - 1);
   }
@@ -185,7 +184,8 @@ struct BandedList {
   /// Stores eight neighbours as operands.
   SPIDER_DEVICE static void put(int slot, int row, int column, const std::uint32_t (&words)[vector_words]) {
     if constexpr (std::is_same_v<Cells, typename Operands::Cells>) {
-      device::store_shared(operand_place(slot, 0, row, column), Vector{{words[0], words[1], words[2], words[3]}});
+      device::store_shared(operand_place(slot, 0, row, column),
+                           Vector{{words[0], words[1], words[2], words[3]}});
     } else {
       float numbers[vector_cells];
       numbers_of_words<Cells, vector_cells>(words, numbers);
@@ -218,8 +218,8 @@ struct BandedList {
     if (!place.inputs.has(row, column)) return 0;
     const std::int32_t index = along_x ? column : row;
     const auto mapped = map_by<Stencil::rules>(index, place.extent[along_x ? 1 : 0]);
-    const std::int64_t at = along_x ? row * place.input_stride + mapped.index
-                                    : mapped.index * place.input_stride + column;
+    const std::int64_t at =
+        along_x ? row * place.input_stride + mapped.index : mapped.index * place.input_stride + column;
     const Element cell =
         mapped.constant ? static_cast<Element>(mapped.value) : device::load_field(place.cells + at);
     return static_cast<Element>(cell ^ sign_of<Element>(mapped.negated));
@@ -419,9 +419,9 @@ struct BandedList {
       if (plain) fetch(place, panel, fetched);
       Sums sums = {};
       add_up(slot, sums);
-      const bool lines_are_whole = along_x ? wanted.row_end - place.first_line >= side
-                                           : wanted.column_begin <= place.first_line &&
-                                                 wanted.column_end - place.first_line >= side;
+      const bool lines_are_whole =
+          along_x ? wanted.row_end - place.first_line >= side
+                  : wanted.column_begin <= place.first_line && wanted.column_end - place.first_line >= side;
       const std::int32_t begin = along_x ? wanted.column_begin : wanted.row_begin;
       if (place.aligned_output && lines_are_whole && begin <= first && first + side <= place.end_along()) {
         store<true>(place, first, sums);

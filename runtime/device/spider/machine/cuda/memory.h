@@ -134,8 +134,9 @@ SPIDER_DEVICE std::uint32_t load_shared_word(Shared from) {
   return v;
 }
 
-/// ldmatrix.sync.aligned.m8n8.x4.shared.b16 (9.7.14.5.15): four matrices of 8 x 8 cells of 16 bits. Lane 8 i +
-/// r says where row r of matrix i is, 16 bytes on a multiple of 16; word i of lane 4 r + c is elements 2 c, 2 c
+/// ldmatrix.sync.aligned.m8n8.x4.shared.b16 (9.7.14.5.15): four matrices of 8 x 8 cells of 16 bits. Lane 8 i
+/// + r says where row r of matrix i is, 16 bytes on a multiple of 16; word i of lane 4 r + c is elements 2 c,
+/// 2 c
 /// + 1 of row r of matrix i.
 SPIDER_DEVICE Vector load_matrices(Shared row) {
   Vector v;

@@ -32,11 +32,12 @@ void set_products(const RoundedWeights& weights, int input_terms, BandedList& sc
   }
 }
 
-/// Not fitted yet: as lowrank2d's sweeps, memory and products overlap.
+/// Of both passes of Gaussians over 10240 x 10240 points on an H200, in us: f16, sigma 5, 17 and 40 (41, 137
+/// and 321 taps) 649, 766 and 1220, where a copy takes 110; bf16 664, 867 and 1474.
 double estimate_us(const Problem& problem, const BandedList& scheme) {
-  constexpr double slower_than_copy = 1.3;
-  constexpr double slower_than_units = 1.4;
-  constexpr double exponent = 4;
+  constexpr double slower_than_copy = 2;
+  constexpr double slower_than_units = 2;
+  constexpr double exponent = 3;  // how the two overlap
   const int bytes =
       spec::element_bytes(problem.spec.storage) + spec::element_bytes(spec::output_of(problem.spec));
   const SweepBound bound = bound_reference(

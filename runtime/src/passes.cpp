@@ -4,9 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "batch.h"
 #include "field_memory.h"
 #include "fields.h"
 #include "ready_sweep.h"
@@ -26,15 +28,15 @@ using Region = std::array<Range, 3>;
 constexpr std::int64_t far_away = std::int64_t{1} << 60;
 constexpr Range everything = {-far_away, far_away};
 
-/// Cells inwards from a face that a rule takes `distance` cells beyond it from, at most; 0: none inside, or
-/// the face's own cell.
+/// The farthest cell inside a face, counted inwards from it, that its rule maps `distance` ghost cells to; 0:
+/// none inside, or the face's own cell.
 std::int64_t image_of(FaceRule rule, std::int64_t distance) {
   if (rule == FaceRule::mirror) return distance;
   return rule == FaceRule::reflect || rule == FaceRule::antisymmetric ? distance - 1 : 0;
 }
 
-/// What taps read from the cells of a range: what they reach, and where rules take that from. Beyond a
-/// periodic face it is left there, for passes to copy cells, unless that would be all of the axis.
+/// The cells that taps read for a range: their reach, and the cells that rules map it to. Ghost cells of a
+/// periodic face stay outside, for passes to copy, unless they would be all of the axis.
 Range read_from(const Range& range, const HaloWidth& reach, const PlacedAxis& axis) {
   Range read{range.first - reach.low, range.end + reach.high};
   const std::int64_t below = -read.first;
@@ -43,26 +45,26 @@ Range read_from(const Range& range, const HaloWidth& reach, const PlacedAxis& ax
   if (below > 0 && above > 0) return everything;
   if (below > 0) read.end = std::max(read.end, image_of(axis.low, below) + 1);
   if (above > 0) read.first = std::min(read.first, axis.whole - 1 - image_of(axis.high, above));
-  // The image of one face lies beyond the other.
+  // The image of one face lies outside the other.
   if ((below > 0 && read.end > axis.whole) || (above > 0 && read.first < 0)) return everything;
   return read;
 }
 
-/// A pass and the axis along which its taps lie, beside x if they lie along that, too.
+/// A pass and the axis of its taps; they may also lie along x.
 struct Pass {
   const spider_kernel* kernel;
   int axis;
-  HaloWidth reach;  ///< along it
-  int row_axis;     ///< of planes: the axis that is the kernel's y
-
-  [[nodiscard]] bool sweeps_planes() const { return kernel->info.dimensions == 2; }
+  HaloWidth reach;  ///< along its axis
+  bool in_planes;   ///< in a 3D field: each plane is an image
+  int row_axis;     ///< if in planes: the axis that is the kernel's y
 };
 
 Pass find_pass(const spider_kernel& whole, std::size_t i) {
   const spider_kernel* kernel = whole.passes[i];
-  const bool in_planes = kernel->info.dimensions == 2 && whole.pass_row_axes != nullptr;
+  const bool in_planes = kernel->info.dimensions < whole.info.dimensions;
   const int row_axis = in_planes ? whole.pass_row_axes[i] : axis_y;
-  Pass pass{kernel, axis_x, {kernel->info.reach_low[axis_x], kernel->info.reach_high[axis_x]}, row_axis};
+  Pass pass{
+      kernel, axis_x, {kernel->info.reach_low[axis_x], kernel->info.reach_high[axis_x]}, in_planes, row_axis};
   for (const int other : {axis_y, axis_z}) {
     const HaloWidth reach{kernel->info.reach_low[other], kernel->info.reach_high[other]};
     if (reach.low <= 0 && reach.high <= 0) continue;
@@ -72,7 +74,7 @@ Pass find_pass(const spider_kernel& whole, std::size_t i) {
   return pass;
 }
 
-/// A sweep's fields as kernels see them, and the cells that may be read of the input.
+/// A sweep's fields as kernels see them, and the input cells that may be read.
 struct Placed {
   PlacedFields fields;
   Region memory;
@@ -91,7 +93,7 @@ Placed place(const spider_kernel& kernel, const spider_field& in, const spider_f
   return placed;
 }
 
-/// The cells that each pass writes: of the last one the box, of each other one what that behind it reads.
+/// The cells that each pass writes: the last one the box, each other one the cells that the next pass reads.
 std::vector<Region> regions_of(const spider_kernel& kernel, const Box& box, const Placed& placed) {
   std::vector<Region> regions(static_cast<std::size_t>(kernel.pass_count));
   for (int axis = 0; axis < 3; ++axis)
@@ -113,21 +115,21 @@ std::vector<Region> regions_of(const spider_kernel& kernel, const Box& box, cons
   return regions;
 }
 
-/// Moves a field's data to a cell so many further on. Through integers: it may be in no memory.
+/// Moves a field's data that many cells further, in integers: the address may be in no memory.
 void move_by(spider_field& field, const std::array<std::int64_t, 3>& cells, std::int64_t bytes) {
   const std::int64_t elements = cells[0] * field.stride[0] + cells[1] * field.stride[1] + cells[2];
   const std::int64_t origin[3] = {0, 0, -elements};
   move_to_first(field, {field.stride[0], field.stride[1]}, origin, bytes);
 }
 
-/// Rows begin at multiples of so many columns of the whole, and on as many elements.
+/// Rows begin at multiples of that many columns of the whole, and of elements.
 constexpr std::int64_t row_columns = 32;
 
 std::int64_t round_down(std::int64_t number) {
   return number - number % row_columns;
 }
 
-/// What a pass writes for the next one.
+/// Memory that a pass writes for the next one.
 struct Scratch {
   Region region{};
   std::int64_t cell_bytes;
@@ -141,16 +143,17 @@ struct Scratch {
     field.stride[0] = field.extent[axis_y] * field.stride[1];
   }
 
-  [[nodiscard]] std::int64_t bytes() const { return field.extent[axis_z] * field.stride[0] * cell_bytes; }
+  [[nodiscard]] std::int64_t elements() const { return field.extent[axis_z] * field.stride[0]; }
+  [[nodiscard]] std::int64_t bytes() const { return elements() * cell_bytes; }
 };
 
-/// A part of a region whose cells the first pass finds `shift` cells further on: across a periodic face.
+/// A part of a region whose cells the first pass finds `shift` cells further on, across a periodic face.
 struct Piece {
   Region region{};
   std::array<std::int64_t, 3> shift{};
 };
 
-/// What of a region lies in the whole, and beyond its periodic faces. Of x nothing does.
+/// Cuts a region into the piece in the whole and the pieces outside its periodic faces, except along x.
 std::vector<Piece> cut_at_faces(const Region& region, const spider_field& whole,
                                 const spider_kernel& kernel) {
   std::vector<Piece> pieces{{region, {}}};
@@ -177,9 +180,9 @@ std::vector<Piece> cut_at_faces(const Region& region, const spider_field& whole,
 /// order.
 constexpr std::int64_t group_cells = 16;
 
-/// The field that a pass sees, in the whole: of its own axis and of x the whole's cells, so that the faces,
-/// and vectors, are where they are; of the others a region's. Where cells beyond the faces of its own axis
-/// are in memory, as many as it reaches more, so that no index crosses a face.
+/// The field that a pass sees, in the whole. Along its own axis and x it has the whole's cells, so that faces
+/// and vectors stay in place; along the others a region's. If cells outside the faces of its own axis are in
+/// memory, it has as many more as the pass reaches, so that no index crosses a face.
 struct Seen {
   std::array<std::int64_t, 3> first{};
   std::array<std::int64_t, 3> extent{};
@@ -205,7 +208,7 @@ Seen seen_by(const Pass& pass, FaceRule rule, const Region& region, const spider
   return seen;
 }
 
-/// Scratch memory, given back in the order of the stream.
+/// Scratch memory, released in stream order.
 class ScratchMemory {
  public:
   explicit ScratchMemory(void* stream) : stream_(stream) {}
@@ -228,7 +231,7 @@ class ScratchMemory {
   void* memory_ = nullptr;
 };
 
-/// The field that a pass sees of memory, where `data` has the cells from `held` on.
+/// The field that a pass sees in memory; `data` has the cells from `held` on.
 spider_field view_of(const spider_field& data, const std::array<std::int64_t, 3>& held, const Seen& seen,
                      std::int64_t bytes) {
   spider_field view = data;
@@ -247,7 +250,7 @@ struct ReadyPass {
   ReadySweep sweep;
 };
 
-/// The plane of x and `row_axis` of a field with the lowest index along the other axis.
+/// The plane along x and `row_axis` of a field with the lowest index along the other axis.
 spider_field first_plane(spider_field field, int row_axis) {
   if (row_axis == axis_z) {
     field.extent[axis_y] = field.extent[axis_z];
@@ -257,26 +260,36 @@ spider_field first_plane(spider_field field, int row_axis) {
   return field;
 }
 
-/// A pass over a box of fields: one of planes takes each as an image.
-ReadySweep make_ready_pass(const Pass& pass, const spider_field& in, const spider_field& out, const Box& box,
+/// Images of a batch that go through the passes together, starting with the first one's fields.
+struct Together {
+  std::int64_t count = 1;
+  std::int64_t in_stride = 0, out_stride = 0;  ///< elements between images
+};
+
+/// A pass over a box of images; a pass in planes takes each plane of a field as an image.
+ReadySweep make_ready_pass(const Pass& pass, spider_field in, spider_field out, Box box, Together images,
                            const backend::Residencies& residencies) {
-  if (!pass.sweeps_planes()) return make_ready(*pass.kernel, {&in, &out}, box, nullptr, residencies, 1);
-  const spider_field first_in = first_plane(in, pass.row_axis);
-  const spider_field first_out = first_plane(out, pass.row_axis);
-  SweepFields fields{&first_in, &first_out};
-  fields.batch.count = in.extent[pass.row_axis == axis_z ? axis_y : axis_z];
-  fields.batch.stride = first_in.stride[0];
-  fields.batch.out_stride = first_out.stride[0];
-  fields.batch.out = &first_out;
-  const Box of_plane{{0, box.offset[pass.row_axis], box.offset[axis_x]},
-                     {1, box.extent[pass.row_axis], box.extent[axis_x]}};
-  return make_ready(*pass.kernel, fields, of_plane, nullptr, residencies, 1);
+  if (pass.in_planes) {
+    images = {in.extent[pass.row_axis == axis_z ? axis_y : axis_z], 0, 0};
+    in = first_plane(in, pass.row_axis);
+    out = first_plane(out, pass.row_axis);
+    images.in_stride = in.stride[0];
+    images.out_stride = out.stride[0];
+    box = {{0, box.offset[pass.row_axis], box.offset[axis_x]},
+           {1, box.extent[pass.row_axis], box.extent[axis_x]}};
+  }
+  SweepFields fields{&in, &out};
+  fields.batch.count = images.count;
+  fields.batch.stride = images.in_stride;
+  fields.batch.out_stride = images.out_stride;
+  fields.batch.out = &out;
+  return make_ready(*pass.kernel, fields, box, nullptr, residencies, 1);
 }
 
-/// Those of one sweep.
+/// The passes of one sweep of some images; `placed` are the first.
 std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Placed& placed,
                                          const std::vector<Region>& regions,
-                                         const std::vector<Scratch>& scratch,
+                                         const std::vector<Scratch>& scratch, const Together& images,
                                          const std::vector<backend::Residencies>& residencies) {
   const spider_field& whole = placed.fields.in;
   std::vector<ReadyPass> ready;
@@ -285,6 +298,9 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
     const FaceRule rule = kernel.faces[pass.axis][0].rule;
     const std::int64_t in_bytes = element_bytes(*pass.kernel);
     const std::int64_t out_bytes = output_bytes(*pass.kernel);
+    const bool is_last = i + 1 == regions.size();
+    const Together apart{images.count, i == 0 ? images.in_stride : scratch[i - 1].elements(),
+                         is_last ? images.out_stride : scratch[i].elements()};
     const Range held = i == 0 ? Range{0, 0} : scratch[i - 1].region[static_cast<std::size_t>(pass.axis)];
     const auto pieces =
         i == 0 ? cut_at_faces(regions[0], whole, kernel) : std::vector<Piece>{{regions[i], {}}};
@@ -293,7 +309,7 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
       const spider_field in =
           i == 0 ? view_of(whole, {-shift[0], -shift[1], -shift[2]}, seen, in_bytes)
                  : view_of(scratch[i - 1].field, first_of(scratch[i - 1].region), seen, in_bytes);
-      const spider_field out = i + 1 == regions.size()
+      const spider_field out = is_last
                                    ? view_of(placed.fields.out, {0, 0, 0}, seen, out_bytes)
                                    : view_of(scratch[i].field, first_of(scratch[i].region), seen, out_bytes);
       Box box{};
@@ -301,7 +317,7 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
         box.offset[axis] = region[axis].first - seen.first[axis];
         box.extent[axis] = region[axis].end - region[axis].first;
       }
-      ready.push_back({pass.kernel, make_ready_pass(pass, in, out, box, residencies[i])});
+      ready.push_back({pass.kernel, make_ready_pass(pass, in, out, box, apart, residencies[i])});
     }
   }
   return ready;
@@ -328,12 +344,52 @@ Outcome prepare_passes(const spider_kernel& kernel, std::vector<backend::Residen
   return are_all ? Outcome{} : load_passes(kernel, residencies);
 }
 
-Outcome launch_all(const std::vector<ReadyPass>& ready, void* stream) {
-  for (const auto& [pass, sweep] : ready) {
-    if (Outcome swept = sweep.launch(*pass, stream); swept.status != SPIDER_OK) return swept;
-  }
-  return {};
+std::int64_t bytes_of_all(const std::vector<Scratch>& scratch) {
+  return std::accumulate(scratch.begin(), scratch.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Scratch& of_pass) { return sum + of_pass.bytes(); });
 }
+
+/// How many images go through the passes together; each leaves that many bytes between them. As many as fit
+/// the caller's scratch, or else the L2 cache of an A100 or newer. In 3D one, since its launch has many
+/// planes.
+std::int64_t count_together(const spider_kernel& kernel, const SweepFields& given, std::int64_t bytes) {
+  constexpr std::int64_t cached_bytes = std::int64_t{32} << 20;
+  if (kernel.info.dimensions == 3) return 1;
+  const std::int64_t room =
+      given.scratch == nullptr ? cached_bytes : static_cast<std::int64_t>(given.scratch_bytes);
+  return std::clamp<std::int64_t>(room / std::max<std::int64_t>(bytes, 1), 1, given.batch.count);
+}
+
+/// Sweeps of some images at a time, whose scratch and passes are ready.
+struct PassSweeps {
+  const spider_kernel& kernel;
+  const Box& box;
+  const spider_part* part;
+  const std::vector<Scratch>& scratch;
+  const std::vector<backend::Residencies>& residencies;
+
+  /// Sweeps `count` images from `image` on, by `steps` sweeps from `in` to `out` and back.
+  [[nodiscard]] Outcome run(const SweepFields& given, std::int64_t image, std::int64_t count,
+                            std::int64_t steps, void* stream) const {
+    const spider_field in = image_of(given, given.in, element_bytes(kernel), image);
+    const spider_field out = image_of(given, given.out, output_bytes(kernel), image);
+    const std::int64_t in_stride = given.batch.stride_of(given.in);
+    const std::int64_t out_stride = given.batch.stride_of(given.out);
+    const std::array<Placed, 2> turns{place(kernel, in, out, part), place(kernel, out, in, part)};
+    const std::array<Together, 2> strides{{{count, in_stride, out_stride}, {count, out_stride, in_stride}}};
+    const std::vector<Region> regions =
+        regions_of(kernel, box_in_whole(box, turns.front().fields), turns.front());
+    std::array<std::vector<ReadyPass>, 2> ready;
+    for (std::size_t i = 0; i < 2 && static_cast<std::int64_t>(i) < steps; ++i)
+      ready.at(i) = make_ready_passes(kernel, turns.at(i), regions, scratch, strides.at(i), residencies);
+    for (std::int64_t step = 0; step < steps; ++step) {
+      for (const auto& [pass, sweep] : ready.at(static_cast<std::size_t>(step % 2))) {
+        if (Outcome swept = sweep.launch(*pass, stream); swept.status != SPIDER_OK) return swept;
+      }
+    }
+    return {};
+  }
+};
 
 }  // namespace
 
@@ -350,40 +406,34 @@ Outcome load_passes(const spider_kernel& kernel, std::vector<backend::Residencie
 
 std::uint64_t bytes_between_passes(const spider_kernel& kernel, const spider_field& in, const Box& box,
                                    const spider_part* part) {
-  const Placed placed = place(kernel, in, in, part);
-  std::uint64_t bytes = 0;
-  for (const Scratch& scratch : scratch_of(kernel, box, placed))
-    bytes += static_cast<std::uint64_t>(scratch.bytes());
-  return bytes;
+  return static_cast<std::uint64_t>(bytes_of_all(scratch_of(kernel, box, place(kernel, in, in, part))));
 }
 
-Outcome run_passes(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                   const Box& box, const spider_part* part, std::int64_t steps, void* given, void* stream) {
+Outcome run_passes(const spider_kernel& kernel, const SweepFields& given, const Box& box,
+                   const spider_part* part, std::int64_t steps, void* stream) {
   std::vector<backend::Residencies> residencies;
   if (Outcome loaded = prepare_passes(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
-  const std::array<Placed, 2> turns{place(kernel, in, out, part), place(kernel, out, in, part)};
-  const std::vector<Region> regions =
-      regions_of(kernel, box_in_whole(box, turns.front().fields), turns.front());
-  std::vector<Scratch> scratch = scratch_of(kernel, box, turns.front());
-  std::uint64_t bytes = 0;
-  for (const Scratch& of_pass : scratch) bytes += static_cast<std::uint64_t>(of_pass.bytes());
+  const Placed placed = place(kernel, *given.in, *given.out, part);
+  std::vector<Scratch> scratch = scratch_of(kernel, box, placed);
+  const std::int64_t bytes = bytes_of_all(scratch);
+  const std::int64_t together = count_together(kernel, given, bytes);
   ScratchMemory memory(stream);
-  if (given == nullptr) {
-    if (Outcome got = memory.allocate(bytes); got.status != SPIDER_OK) return got;
+  if (given.scratch == nullptr) {
+    if (Outcome got = memory.allocate(static_cast<std::uint64_t>(bytes * together)); got.status != SPIDER_OK)
+      return got;
   }
-  auto* next = given == nullptr ? memory.data() : static_cast<std::byte*>(given);
+  auto* next = given.scratch == nullptr ? memory.data() : static_cast<std::byte*>(given.scratch);
   for (Scratch& of_pass : scratch) {
     of_pass.field.data = next;
-    next += of_pass.bytes();
+    next += of_pass.bytes() * together;
   }
-  std::vector<std::vector<ReadyPass>> ready;
-  for (std::size_t i = 0; i < turns.size() && static_cast<std::int64_t>(i) < steps; ++i)
-    ready.push_back(make_ready_passes(kernel, turns[i], regions, scratch, residencies));
-  for (std::int64_t i = 0; i < steps; ++i) {
-    if (Outcome swept = launch_all(ready[static_cast<std::size_t>(i % 2)], stream); swept.status != SPIDER_OK)
+  for (std::int64_t image = 0; image < given.batch.count; image += together) {
+    const std::int64_t count = std::min(together, given.batch.count - image);
+    const PassSweeps sweeps{kernel, box, part, scratch, residencies};
+    if (Outcome swept = sweeps.run(given, image, count, steps, stream); swept.status != SPIDER_OK)
       return swept;
   }
-  return given == nullptr ? memory.release() : Outcome{};
+  return given.scratch == nullptr ? memory.release() : Outcome{};
 }
 
 }  // namespace spider

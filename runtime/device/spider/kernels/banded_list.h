@@ -136,12 +136,7 @@ struct BandedList {
                                (column / vector_cells ^ row % vector_cells) * 16);
   }
 
-  SPIDER_DEVICE static std::int32_t first_vector(std::int32_t column) { return column & ~(vector_cells - 1); }
-  SPIDER_DEVICE static std::int32_t behind_vectors(std::int32_t column) {
-    return first_vector(column + vector_cells - 1);
-  }
-
-  /// Are all wanted cells of a panel in the field, and whole vectors with any of them?
+  /// Are all wanted cells of a panel in the field?
   SPIDER_DEVICE static bool is_plain(const Place& place, int i) {
     const Window& wanted = place.inputs;
     const auto lies_in = [](std::int32_t first, std::int32_t begin, std::int32_t end, std::int32_t extent) {
@@ -151,15 +146,14 @@ struct BandedList {
     };
     return place.aligned_input &&
            lies_in(place.first_row(i), wanted.row_begin, wanted.row_end, place.extent[0]) &&
-           lies_in(place.first_column(i), first_vector(wanted.column_begin),
-                   behind_vectors(wanted.column_end), place.extent[1]);
+           lies_in(place.first_column(i), wanted.column_begin, wanted.column_end, place.extent[1]);
   }
 
-  /// Requests a thread's cells of a plain panel; those that are not wanted are zeros.
+  /// Requests a thread's cells of a plain panel, in vectors all of whose cells are wanted; others are zeros.
   SPIDER_DEVICE static void fetch(const Place& place, int panel, Fetched& fetched) {
     const std::int32_t column = place.first_column(panel) + vector_column();
     const bool wants_columns =
-        column + vector_cells > place.inputs.column_begin && column < place.inputs.column_end;
+        column >= place.inputs.column_begin && column + vector_cells <= place.inputs.column_end;
     SPIDER_UNROLL
     for (int i = 0; i < thread_vectors; ++i) {
       const std::int32_t row = place.first_row(panel) + vector_row(i);
@@ -208,10 +202,6 @@ struct BandedList {
       }
     }
   }
-  SPIDER_DEVICE static void put_all(int slot, const Fetched& fetched) {
-    SPIDER_UNROLL
-    for (int i = 0; i < thread_vectors; ++i) put(slot, vector_row(i), vector_column(), fetched[i]);
-  }
 
   /// A cell by the rules of the axis; one that is not wanted is zero.
   SPIDER_DEVICE static Element find_cell(const Place& place, std::int32_t row, std::int32_t column) {
@@ -225,7 +215,7 @@ struct BandedList {
     return static_cast<Element>(cell ^ sign_of<Element>(mapped.negated));
   }
 
-  /// Brings a panel cell by cell.
+  /// Brings a thread's cells of a panel one by one.
   SPIDER_DEVICE static void gather(const Place& place, int panel, int slot) {
     constexpr int per_word = 4 / Cells::element_bytes;
     SPIDER_NO_UNROLL
@@ -240,6 +230,15 @@ struct BandedList {
       }
       put(slot, vector_row(i), vector_column(), words);
     }
+  }
+
+  /// Stores a plain panel. Of vectors that the wanted cells begin or end within these come one by one.
+  SPIDER_DEVICE static void put_all(const Place& place, int panel, int slot, const Fetched& fetched) {
+    SPIDER_UNROLL
+    for (int i = 0; i < thread_vectors; ++i) put(slot, vector_row(i), vector_column(), fetched[i]);
+    const std::int32_t column = place.first_column(panel) + vector_column();
+    const auto cuts = [column](std::int32_t at) { return column < at && at < column + vector_cells; };
+    if (cuts(place.inputs.column_begin) || cuts(place.inputs.column_end)) gather(place, panel, slot);
   }
 
   using Weights = Vector[groups][weight_terms];  ///< of the last four chunks
@@ -403,7 +402,7 @@ struct BandedList {
       if (is_plain(place, panel)) {
         Fetched fetched;
         fetch(place, panel, fetched);
-        put_all(panel, fetched);
+        put_all(place, panel, panel, fetched);
       } else {
         gather(place, panel, panel);
       }
@@ -431,7 +430,7 @@ struct BandedList {
       if (is_last) return;
       device::sync_block();
       if (plain) {
-        put_all(slot, fetched);
+        put_all(place, panel, slot, fetched);
       } else {
         gather(place, panel, slot);
       }

@@ -57,10 +57,12 @@ bool BandedList::takes(const Problem& /*problem*/, const Contraction& contractio
 }
 
 Offer<BandedList> BandedList::plan(const Problem& problem, const Contraction& contraction) {
-  constexpr int most_blocks = 3;
+  // Cells of 32 bits on their way to shared memory take 16 registers more: with three blocks 80 bytes
+  // spilled.
   constexpr int walk_of_windows = 2;  // a walk begins with a window of inputs that gives no outputs
   constexpr int shortest_walk = 8 * panel_side;
   const int input_terms = contraction.inputs.count;
+  const int most_blocks = contraction.element_bytes == word_bytes ? 2 : 3;
   BandedList scheme;
   scheme.axis = axis_of(problem.op);
   const auto [first, last] = std::minmax_element(

@@ -92,6 +92,7 @@ Figures figures_of(const plan::KernelPlan& plan) {
   const plan::Contraction& contraction = plan.contraction;
   Figures figures;
   figures.mmas = contraction.chained_products();
+  for (const plan::PassPlan& pass : plan.passes) figures.mmas += pass.plan.contraction.chained_products();
   figures.bytes_per_point = 2 * contraction.element_bytes + plan.further_bytes;
   // In bands along x, each comb has a quarter of the outputs.
   std::int64_t comb_slots = 0;
@@ -123,7 +124,7 @@ std::vector<ArchitectureBound> bounds_of(const plan::KernelPlan& plan,
   const Figures figures = figures_of(plan);
   const plan::SweepWork work{plan::reference_points(plan.dimensions), figures.bytes_per_point,
                              static_cast<double>(figures.mmas), plan.engine == plan::Engine::dense,
-                             plan.contraction.on_tensor_cores()
+                             plan.engine != plan::Engine::cuda
                                  ? 0
                                  : static_cast<double>(plan.contraction.taps.size()) * plan.op.steps};
   std::vector<ArchitectureBound> bounds;

@@ -90,6 +90,7 @@ plan::Matrix unpack(const PackedKernel& kernel, int operand) {
 PackedKernel pack(const plan::KernelPlan& plan) {
   const plan::Contraction& contraction = plan.contraction;
   if (contraction.is_low_rank()) return pack_whole(contraction, contraction.low_rank.front().type);
+  if (contraction.is_banded_list()) return pack_whole(contraction, plan.weights.type);
   if (contraction.is_bands()) return pack_bands(contraction, plan.weights.type);
   return pack_compressed(contraction, plan.weights.type);
 }

@@ -336,6 +336,36 @@ void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   prove_lists(spec, plan.op.steps, lists, along_y, along_x, 0x1p-23);
 }
 
+/// The registers of a pass are the terms of its list for each output, and behind them what remainders of
+/// inputs meet: the first term, scaled.
+void prove_banded_list(const plan::KernelPlan& plan, const PackedKernel& packed) {
+  const auto& scheme = std::get<plan::BandedList>(plan.scheme);
+  const plan::RoundedWeights& weights = plan.weights;
+  const auto axis = static_cast<std::size_t>(scheme.axis);
+  for (int m = 0; m < plan::band_group; ++m) {
+    std::map<std::pair<int, int>, double> found;  // by offset and term
+    for (int i = 0; i < std::ssize(packed.operands); ++i) {
+      const plan::Matrix matrix = unpack(packed, i);
+      const int first = scheme.low + i / scheme.weight_terms * plan::band_group;
+      for (int k = 0; k < matrix.columns; ++k) {
+        if (matrix.at(m, k) != 0) found[{first + k - m, i % scheme.weight_terms}] = matrix.at(m, k);
+      }
+    }
+    std::map<std::pair<int, int>, double> expected;
+    for (const plan::RoundedTap& tap : weights.taps) {
+      for (int term = 0; term < scheme.weight_terms; ++term) {
+        const double value =
+            term < weights.terms
+                ? tap.terms[static_cast<std::size_t>(term)]
+                : plan::round_to(weights.type, std::ldexp(tap.terms.front(), -plan::band_remainder_digits));
+        if (value != 0) expected[{tap.at[axis], term}] = value;
+      }
+    }
+    if (found != expected)
+      throw diag::InternalError(fmt::format("output {} of a band has other weights than the plan", m));
+  }
+}
+
 /// Proves that the registers of composed steps have weights that differ from those of all steps together by
 /// no more than the plan says, and have the same sum.
 void prove_composed(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
@@ -402,6 +432,7 @@ void prove(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const Pa
   prove_rounding(spec, plan.weights);
   if (!plan.contraction.on_tensor_cores()) return prove_cores(plan);
   prove_packing(plan.contraction, packed);
+  if (plan.contraction.is_banded_list()) return prove_banded_list(plan, packed);
   prove_products(plan, packed);
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 
+#include "plan/banded_pass.h"
 #include "plan/error_bound.h"
 #include "plan/half.h"
 #include "plan/machine.h"
@@ -21,6 +22,8 @@ namespace spidergen::plan {
 namespace {
 
 constexpr double least_gain = 2;  // of passes, over a sweep
+// Of a band, over CUDA cores, whose estimate is high: with 41 taps they took 608 us, where bands took 649.
+constexpr double least_gain_of_band = 1.2;
 
 /// By how much a product of lists may be off a weight, as a part of it: roundings of what made the weight,
 /// and of ratios of weights.
@@ -188,6 +191,9 @@ void sum_up_lists(const spec::StencilSpec& spec, const std::vector<PassPlan>& pa
 RoundedWeights weights_of(const spec::StencilSpec& spec, const std::vector<PassPlan>& passes) {
   RoundedWeights weights = passes.front().plan.weights;
   weights.taps.clear();
+  weights.in_f32 = !weights.in_f64;
+  weights.terms = 1;
+  weights.exponent = 0;
   weights.sum = weights.packed_sum = weights.largest_error = 0;
   for (const spec::Tap& tap : spec.taps) {
     const double value = packed_product(passes, tap.at);
@@ -252,10 +258,36 @@ std::optional<PassPlan> fastest_pass(const spec::StencilSpec& pass, const std::v
   return takes_planes ? std::move(planes) : std::move(plan);
 }
 
-/// Nothing where they do not do what the spec says, or there are none.
-std::optional<Passes> plan_passes(const spec::StencilSpec& spec, std::vector<spec::StencilSpec> specs) {
+/// The largest magnitude of a finite cell.
+double largest_cell(spec::Storage storage) {
+  if (!spec::is_integer(storage)) return largest_f16;
+  return std::max(std::fabs(spec::least_value(storage)), spec::largest_value(storage));
+}
+
+/// The fastest plan of a pass of a spec of 16 or 8 bits, which may be a band on tensor cores. `growth`: what
+/// the passes before it make of the largest cell at most.
+std::optional<PassPlan> fastest_pass_of_half(const spec::StencilSpec& spec, const spec::StencilSpec& pass,
+                                             const std::vector<int>& axes, double growth) {
+  std::optional<PassPlan> plan = fastest_pass(pass, axes, spec.dimensions);
+  std::optional<KernelPlan> banded =
+      plan_banded_pass(pass, {operand_type(spec.storage), growth * largest_cell(spec.storage)});
+  if (!banded || (plan && plan->plan.microseconds <= least_gain_of_band * banded->microseconds)) return plan;
+  return PassPlan{axes, spec::axis_y, pass, std::move(*banded)};
+}
+
+double magnitude_of(const RoundedWeights& weights) {
+  return std::accumulate(weights.taps.begin(), weights.taps.end(), 0.0,
+                         [](double sum, const RoundedTap& tap) { return sum + std::fabs(tap.packed); });
+}
+
+/// Nothing where they do not do what the spec says, or there are none. `on_tensor_cores`: they may be bands.
+std::optional<Passes> plan_passes(const spec::StencilSpec& spec, std::vector<spec::StencilSpec> specs,
+                                  bool on_tensor_cores) {
   Passes found{{}, {Engine::cuda, passes_name, Grouping::multiply_adds, "", 0, 0, true, ""}, {}};
+  const bool may_be_bands =
+      on_tensor_cores && (spec::is_half(spec.storage) || spec::is_integer(spec.storage));
   double weights = 1;  // of the passes so far
+  double growth = 1;   // by them, of the largest cell
   for (spec::StencilSpec& of_pass : specs) {
     const std::vector<int> axes = axes_of(of_pass);
     for (const int axis : axes) {
@@ -263,9 +295,12 @@ std::optional<Passes> plan_passes(const spec::StencilSpec& spec, std::vector<spe
                           of_pass.boundary[static_cast<std::size_t>(axis)]))
         return std::nullopt;
     }
-    std::optional<PassPlan> pass = fastest_pass(of_pass, axes, spec.dimensions);
+    std::optional<PassPlan> pass = may_be_bands ? fastest_pass_of_half(spec, of_pass, axes, growth)
+                                                : fastest_pass(of_pass, axes, spec.dimensions);
     if (!pass) return std::nullopt;
     weights *= pass->plan.weights.packed_sum;
+    growth *= magnitude_of(pass->plan.weights);
+    if (pass->plan.engine == Engine::dense) found.candidate.engine = Engine::dense;
     found.candidate.microseconds += pass->plan.microseconds;
     found.candidate.products += static_cast<int>(core_work(pass->plan.contraction));
     found.plans.push_back(std::move(*pass));
@@ -277,9 +312,10 @@ std::optional<Passes> plan_passes(const spec::StencilSpec& spec, std::vector<spe
 }
 
 /// The fastest passes.
-std::optional<Passes> find_passes(const spec::StencilSpec& spec) {
-  std::optional<Passes> along_axes = plan_passes(spec, pass_specs(spec));
-  std::optional<Passes> in_planes = plan_passes(spec, plane_pass_specs(spec));
+std::optional<Passes> find_passes(const spec::StencilSpec& spec, const Request& request) {
+  const bool on_tensor_cores = !request.engine;
+  std::optional<Passes> along_axes = plan_passes(spec, pass_specs(spec), on_tensor_cores);
+  std::optional<Passes> in_planes = plan_passes(spec, plane_pass_specs(spec), on_tensor_cores);
   const bool takes_planes =
       in_planes && (!along_axes || in_planes->candidate.microseconds < along_axes->candidate.microseconds);
   return takes_planes ? std::move(in_planes) : std::move(along_axes);
@@ -287,11 +323,13 @@ std::optional<Passes> find_passes(const spec::StencilSpec& spec) {
 
 /// Makes them the plan.
 void put(const spec::StencilSpec& spec, Passes passes, KernelPlan& plan) {
-  plan.engine = Engine::cuda;
+  plan.engine = passes.candidate.engine;
   plan.microseconds = passes.candidate.microseconds;
   plan.weights = std::move(passes.weights);
-  plan.contraction = passes.plans.back().plan.contraction;
-  plan.contraction.taps.clear();
+  // Of the passes' own products nothing is told.
+  plan.contraction = {};
+  plan.contraction.grouping = Grouping::multiply_adds;
+  plan.contraction.element_bytes = passes.plans.back().plan.contraction.element_bytes;
   for (const PassPlan& pass : passes.plans) {
     const std::vector<CoreTap>& taps = pass.plan.contraction.taps;
     plan.contraction.taps.insert(plan.contraction.taps.end(), taps.begin(), taps.end());
@@ -356,7 +394,7 @@ std::vector<spec::StencilSpec> plane_pass_specs(const spec::StencilSpec& spec) {
 
 void take_passes(const spec::StencilSpec& spec, const Request& request, PlanResult& result) {
   if (result.diagnostics.has_errors() || request.engine.value_or(Engine::cuda) != Engine::cuda) return;
-  std::optional<Passes> passes = find_passes(spec);
+  std::optional<Passes> passes = find_passes(spec, request);
   if (passes && least_gain * passes->candidate.microseconds < result.plan.microseconds)
     put(spec, std::move(*passes), result.plan);
 }
@@ -375,7 +413,7 @@ PlanResult plan_lists(const spec::StencilSpec& spec, const Request& request) {
                              fmt::format("{} on CUDA cores; leave '--engine' out", what));
     return result;
   }
-  std::optional<Passes> passes = find_passes(spec);
+  std::optional<Passes> passes = find_passes(spec, request);
   if (passes) {
     put(spec, std::move(*passes), plan);
   } else {

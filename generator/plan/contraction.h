@@ -147,6 +147,7 @@ enum class Grouping {
   row_pairs,      ///< two tap rows (plan/row_pairs.h)
   bands,          ///< all taps along an axis (plan/bands.h)
   low_rank,       ///< lists along x, then lists along y (plan/low_rank.h)
+  banded_list,    ///< all taps, along one axis, of a pass (plan/banded_pass.h)
   multiply_adds,  ///< a tap, on CUDA cores
   list_adds,      ///< a weight of a list along x, or along y, on CUDA cores (plan/core_lists.h)
 };
@@ -207,14 +208,15 @@ struct Contraction {
   std::vector<LowRank> low_rank;  ///< for each sum of low_rank, whose operands are those along x of all sums,
                                   ///< then those along y; and of list_adds
   std::vector<CoreTap> taps;      ///< of multiply_adds, which use nothing above: ascending in (row, step,
-                                  ///< column, sum); the step of low_rank; for list_adds, of each list by
-                                  ///< itself
+                                  ///< column, sum); the step of low_rank; of banded_list all; for list_adds,
+                                  ///< of each list by itself
 
   [[nodiscard]] bool on_tensor_cores() const {
     return grouping != Grouping::multiply_adds && grouping != Grouping::list_adds;
   }
   [[nodiscard]] bool is_list_adds() const { return grouping == Grouping::list_adds; }
   [[nodiscard]] bool is_bands() const { return grouping == Grouping::bands; }
+  [[nodiscard]] bool is_banded_list() const { return grouping == Grouping::banded_list; }
   [[nodiscard]] bool is_low_rank() const { return grouping == Grouping::low_rank; }
   /// Are tap rows with a single tap at dx = 0 paired?
   [[nodiscard]] bool pairs_diagonals() const {

@@ -259,6 +259,26 @@ ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan)
   return bound;
 }
 
+/// A pass as a band matrix: products that are cut, and what two terms leave of an input. Of f16 that is
+/// 2^-23, and the product of both remainders 2^-22; of bf16 2^-17, and that with a third term of a weight
+/// 2^-25.
+ErrorBound bound_banded_list(const spec::StencilSpec& spec, const KernelPlan& plan) {
+  const auto& scheme = std::get<BandedList>(plan.scheme);
+  const bool f16 = plan.weights.type == OperandType::f16;
+  const bool splits = plan.contraction.inputs.count == 2;
+  const double split = !splits ? 0 : f16 ? 0x1p-23 + 0x1p-22 : 0x1p-17 + 0x1p-25;
+  ErrorBound bound;
+  bound.sum = higher_orders * (split + error_of_mma * plan.contraction.longest_chain());
+  bound.absolute = scheme.result_scale * least_normal_f32;
+  // A remainder may be no normal number.
+  if (splits && f16)
+    bound.absolute += std::ldexp(smallest_f16 / 2, -band_remainder_digits) / scheme.input_scale *
+                      sum_of_magnitudes(plan.weights);
+  const spec::Storage output = spec::output_of(spec);
+  if (output != spec::Storage::f32) add_output_rounding(output, bound);
+  return bound;
+}
+
 /// Successive passes; only the last one rounds to another storage than its sums'. The error of a pass grows
 /// no faster than magnitudes, so that the shares of sum |w x| add up. The contributions of constant faces are
 /// also rounded, and so are the products of f64 weights.
@@ -293,6 +313,7 @@ ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
     return both;
   }
   if (plan.contraction.is_list_adds()) return bound_core_lists(spec, plan);
+  if (plan.contraction.is_banded_list()) return bound_banded_list(spec, plan);
   if (plan.op.steps > 1) return bound_steps(spec, plan);
   if (spec.storage == spec::Storage::f64) return bound_doubles(spec, plan);
   if (plan.engine == Engine::cuda) return bound_cores(spec, plan);

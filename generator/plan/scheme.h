@@ -3,6 +3,7 @@
 #include <string_view>
 #include <variant>
 
+#include "plan/schemes/banded_list.h"
 #include "plan/schemes/block2d.h"
 #include "plan/schemes/cores2d.h"
 #include "plan/schemes/cores3d.h"
@@ -24,8 +25,9 @@ namespace spidergen::plan {
 
 /// The layout of a contraction on the machine. The first of two equally fast schemes is taken. An engine's
 /// last one supports what others do not, and gives the reason where it does not either.
-using Scheme = std::variant<Stream1d, Tile2d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d, OneList,
-                            CudaCores, Stepping1d, Stepping2d, Levels3d, Stepping3d, Lowrank2d, Passes2d>;
+using Scheme =
+    std::variant<Stream1d, Tile2d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d, OneList, CudaCores,
+                 Stepping1d, Stepping2d, Levels3d, Stepping3d, Lowrank2d, Passes2d, BandedList>;
 
 /// The name of the scheme in emit/schemes, templates/ and runtime/device/spider/kernels/.
 [[nodiscard]] inline std::string_view scheme_name(const Scheme& scheme) {

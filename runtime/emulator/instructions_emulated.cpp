@@ -525,6 +525,22 @@ std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site) {
   return exchange(Arrival::Kind::transpose_8x8, row_pair, site);
 }
 
+Vector load_matrices(Shared row, emulator::CallSite site) {
+  const int lane = lane_index();
+  Vector words{};
+  for (int i = 0; i < 4; ++i) {
+    const Shared from = shuffle(row, 8 * i + lane / 4, site);
+    if (from % sizeof(Vector) != 0) throw emulator::Violation("rows of a matrix begin on 16 bytes");
+    words.word[i] = load_shared_word(from + static_cast<Shared>(lane % 4 * 4));
+  }
+  return words;
+}
+Vector load_matrices_transposed(Shared row, emulator::CallSite site) {
+  Vector words = load_matrices(row, site);
+  for (std::uint32_t& word : words.word) word = transpose_8x8(word, site);
+  return words;
+}
+
 void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b, emulator::CallSite site) {
   multiply_whole(sum, a, b, emulator::OperandType::f16, site);
 }

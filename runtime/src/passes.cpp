@@ -176,6 +176,10 @@ std::vector<Piece> cut_at_faces(const Region& region, const spider_field& whole,
   return pieces;
 }
 
+/// Groups of outputs along a pass's axis begin at multiples of so many cells, so that sums add in the same
+/// order.
+constexpr std::int64_t group_cells = 16;
+
 /// The field that a pass sees, in the whole. Along its own axis and x it has the whole's cells, so that faces
 /// and vectors stay in place; along the others a region's. If cells outside the faces of its own axis are in
 /// memory, it has as many more as the pass reaches, so that no index crosses a face.
@@ -197,7 +201,8 @@ Seen seen_by(const Pass& pass, FaceRule rule, const Region& region, const spider
   const auto a = static_cast<std::size_t>(own);
   const bool is_ring = rule == FaceRule::periodic;
   if (!is_ring || own == axis_x || (held.first >= 0 && held.end <= whole.extent[own])) return seen;
-  const std::int64_t added = std::max(pass.reach.low, pass.reach.high);
+  const std::int64_t reach = std::max(pass.reach.low, pass.reach.high);
+  const std::int64_t added = (reach + group_cells - 1) / group_cells * group_cells;
   seen.first[a] = -added;
   seen.extent[a] += 2 * added;
   return seen;

@@ -359,6 +359,8 @@ SPREAD = (1, 3, 31)
 SPREAD_OF_BANDS = (1, 8, 39)
 # Two passes: groups of 16 rows, tiles of 16 columns and chunks of as many inputs, whole.
 SPREAD_OF_PASSES = (1, 30, 31)
+# Passes as bands: groups of 16 outputs along the axis and chunks of as many inputs, whole.
+SPREAD_OF_BANDED_PASSES = (30, 30, 37)
 
 
 def check_not_finite(library, kernel, plan, rng):
@@ -403,7 +405,7 @@ def check_not_finite(library, kernel, plan, rng):
 def grown(plan, extent, places):
     """The points that may show something of a cell: those whose taps, or neighbours of taps in an operand, reach it
     through any face."""
-    spread = {"star2d": SPREAD_OF_BANDS, "lowrank2d": SPREAD_OF_PASSES}.get(plan.template, SPREAD)
+    spread = {"star2d": SPREAD_OF_BANDS, "lowrank2d": SPREAD_OF_PASSES, "passes": SPREAD_OF_BANDED_PASSES}.get(plan.template, SPREAD)
     return points_near(plan, extent, places, tuple((low + far, high + far) for (low, high), far in zip(plan.reach, spread)))
 
 

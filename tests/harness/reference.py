@@ -522,6 +522,8 @@ def error_bound(plan, total, magnitude, largest):
         return core_lists_error_bound(plan, magnitude, largest) if plan.core_lists else core_error_bound(plan, total, magnitude)
     if plan.low_rank:
         return low_rank_error_bound(plan, total, largest)
+    if plan.template == "passes":  # as bands, whose products the whole plan does not tell
+        return stated_error_bound(plan, total, magnitude, largest)
     if plan.composition:
         rounding = 1.01 * (plan.storage.rounding + 2.0**-24) * numpy.abs(total) + plan.storage.subnormal_rounding
         return rounding + composed_error(plan) * largest

@@ -1,10 +1,11 @@
 """Random separable filters through the Python package, on the host, emulated, or on a GPU:
 
-    check_random.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY] [--reach MOST]
+    check_random.py [--count N] [--seed FIRST] [--backend host|cuda] [--emulator LIBRARY] [--reach MOST] [--bands]
 
 Lists along each axis, of all storages, results and rules, one for each axis, that reach up to MOST points: each image of a batch has
 the bits that it has by itself, wherever it lies in memory, and the numbers that scipy.ndimage gives in double precision, list by list,
-within the bound of the generated file. With --backend cuda arrays are those of CuPy, or else of PyTorch."""
+within the bound of the generated file. With --bands fields are of 8 and 16 bits, in 2D and 3D, and lists reach MOST points or half as
+far, which tensor cores take as bands. With --backend cuda arrays are those of CuPy, or else of PyTorch."""
 
 import json
 import pathlib
@@ -28,11 +29,12 @@ OWN = {1: ((131,), (7,), (1300,)), 2: ((37, 143), (5, 6), (1, 570), (264, 60)), 
 class Case(check_images.Case):
     """A separable filter and its arrays."""
 
-    def __init__(self, seed, backend, most):
+    def __init__(self, seed, backend, most, bands):
         self.rng = numpy.random.default_rng(seed)
         self.seed, self.backend = seed, backend
-        self.dimensions = int(self.rng.integers(1, 4))
-        self.storage = self.pick(*FLOATS, *FLOATS, *INTEGERS)
+        self.bands = bands
+        self.dimensions = int(self.rng.integers(1 + bands, 4))
+        self.storage = self.pick("f16", "bf16", *INTEGERS) if bands else self.pick(*FLOATS, *FLOATS, *INTEGERS)
         self.output = self.pick(None, None, *FLOATS, *INTEGERS)
         self.result = self.output or self.storage
         self.lists = [self.make_list(most) for _ in range(self.dimensions)]
@@ -52,6 +54,8 @@ class Case(check_images.Case):
 
     def make_list(self, most):
         reach = int(most ** self.rng.uniform(0, 1)) if self.rng.integers(4) else int(self.rng.integers(0, 3))
+        if self.bands:
+            reach = int(self.rng.integers(most // 2, most + 1))
         weights = self.rng.uniform(-0.2, 1, 2 * reach + 1)
         if self.rng.integers(3) == 0:
             weights = numpy.round(8 * weights) / 8
@@ -77,10 +81,10 @@ class Case(check_images.Case):
                        + bound["neighbourhood"] * neighbourhood + 1e-14 * size)
 
 
-def check(seed, backend, most):
+def check(seed, backend, most, bands):
     """What is wrong, and the plan's template."""
     try:
-        case = Case(seed, backend, most)
+        case = Case(seed, backend, most, bands)
         template = case.plan["template"]
         passes = ", ".join(one["template"] for one in case.plan["axis_passes"])
         return case.check(), f"{template} ({passes})" if passes else template
@@ -91,9 +95,10 @@ def check(seed, backend, most):
 def main():
     parser = check_images.parser_of(__doc__)
     parser.add_argument("--reach", type=int, default=300)
+    parser.add_argument("--bands", action="store_true")
     arguments = parser.parse_args()
     start = time.monotonic()
-    seeds, found = check_images.check_seeds(lambda seed: check(seed, arguments.backend, arguments.reach), arguments)
+    seeds, found = check_images.check_seeds(lambda seed: check(seed, arguments.backend, arguments.reach, arguments.bands), arguments)
     problems = [problem for one, _ in found for problem in one]
     print(*problems, sep="\n", end="\n" if problems else "")
     templates = [template for _, template in found]

@@ -88,7 +88,7 @@ TEST(AxisPasses, AreTakenWhereTheyTakeLessThanHalfAsLong) {
 
 TEST(AxisPasses, OfAllStoragesHoldTheirSumsBetween) {
   for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16, spec::Storage::u8}) {
-    const KernelPlan plan = make_plan(large_box(storage)).plan;
+    const KernelPlan plan = make_plan(large_box(storage), {Engine::cuda}).plan;
     ASSERT_EQ(plan.passes.size(), 3U);
     EXPECT_EQ(plan.passes[0].spec.storage, storage);
     EXPECT_EQ(plan.passes[0].spec.output, spec::Storage::f32);
@@ -103,6 +103,32 @@ TEST(AxisPasses, OfAllStoragesHoldTheirSumsBetween) {
   ASSERT_EQ(plan.passes.size(), 3U);
   EXPECT_FALSE(plan.passes[0].spec.output);
   EXPECT_EQ(plan.passes[2].spec.output, spec::Storage::f16);
+}
+
+TEST(AxisPasses, OfSixteenBitsAreBandsOnTensorCores) {
+  List wide;
+  for (int i = 0; i < 61; ++i) wide.push_back(1 + 0.01 * i);
+  for (const spec::Storage storage : {spec::Storage::f16, spec::Storage::bf16}) {
+    const spec::StencilSpec spec = product({1}, wide, wide, storage);
+    const KernelPlan plan = make_plan(spec).plan;
+    ASSERT_EQ(plan.passes.size(), 2U);
+    EXPECT_EQ(plan.engine, Engine::dense);
+    const int chunks = 5;
+    const bool f16 = storage == spec::Storage::f16;
+    for (const PassPlan& pass : plan.passes) {
+      ASSERT_EQ(scheme_name(pass.plan.scheme), BandedList::name);
+      const bool is_first = &pass == &plan.passes.front();
+      EXPECT_EQ(pass.plan.contraction.inputs.count, is_first ? 1 : 2);
+      EXPECT_EQ(pass.plan.contraction.chained_products(), chunks * ((f16 ? 2 : 3) + (is_first ? 0
+                                                                                     : f16    ? 1
+                                                                                              : 2)));
+    }
+    EXPECT_FALSE(plan.weights.exact);
+    EXPECT_LT(plan.error_bound.sum, f16 ? 1e-4 : 2e-4) << "nothing is rounded to 16 bits between passes";
+    const KernelPlan on_cores = make_plan(spec, {Engine::cuda}).plan;
+    EXPECT_EQ(on_cores.engine, Engine::cuda);
+    for (const PassPlan& pass : on_cores.passes) EXPECT_NE(scheme_name(pass.plan.scheme), BandedList::name);
+  }
 }
 
 spec::StencilSpec lists_of(int reach) {

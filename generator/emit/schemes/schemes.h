@@ -29,6 +29,7 @@ struct SchemeText {
 [[nodiscard]] SchemeText text_of(const plan::Lowrank2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Passes2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::OneList&, const Kernel& kernel);
+[[nodiscard]] SchemeText text_of(const plan::BandedList&, const Kernel& kernel);
 
 /// `struct WithBoundaryContribution`, the Stencil of a 3D kernel on tensor cores whose constant faces add to
 /// results; `scale` is the factor of sums.
@@ -55,6 +56,7 @@ void describe(const plan::Stepping3d&, const plan::KernelPlan& plan, Lines& line
 void describe(const plan::Lowrank2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Passes2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::OneList&, const plan::KernelPlan& plan, Lines& lines);
+void describe(const plan::BandedList&, const plan::KernelPlan& plan, Lines& lines);
 
 /// Each is its scheme's object in --explain's JSON: `streaming`, or on CUDA cores `cores`.
 [[nodiscard]] std::string json_of(const plan::Stream1d&, const plan::KernelPlan& plan);
@@ -73,5 +75,6 @@ void describe(const plan::OneList&, const plan::KernelPlan& plan, Lines& lines);
 [[nodiscard]] std::string json_of(const plan::Lowrank2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Passes2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::OneList&, const plan::KernelPlan& plan);
+[[nodiscard]] std::string json_of(const plan::BandedList&, const plan::KernelPlan& plan);
 
 }  // namespace spidergen::emit

@@ -360,6 +360,13 @@ float high_f16(std::uint32_t both);
 /// elements 2 c, 2 c + 1 of column r.
 std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site = emulator::CallSite::current());
 
+/// ldmatrix.sync.aligned.m8n8.x4.shared.b16: four matrices of 8 x 8 cells of 16 bits. Lane 8 i + r says where
+/// row r of matrix i is, 16 bytes on a multiple of 16; word i of lane 4 r + c is elements 2 c, 2 c + 1 of row
+/// r of matrix i.
+Vector load_matrices(Shared row, emulator::CallSite site = emulator::CallSite::current());
+/// The same of columns in place of rows: .trans.
+Vector load_matrices_transposed(Shared row, emulator::CallSite site = emulator::CallSite::current());
+
 /// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: sum += A * B.
 void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b,
                     emulator::CallSite site = emulator::CallSite::current());

@@ -134,6 +134,28 @@ SPIDER_DEVICE std::uint32_t load_shared_word(Shared from) {
   return v;
 }
 
+/// ldmatrix.sync.aligned.m8n8.x4.shared.b16 (9.7.14.5.15): four matrices of 8 x 8 cells of 16 bits. Lane 8 i
+/// + r says where row r of matrix i is, 16 bytes on a multiple of 16; word i of lane 4 r + c is elements 2 c,
+/// 2 c
+/// + 1 of row r of matrix i.
+SPIDER_DEVICE Vector load_matrices(Shared row) {
+  Vector v;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "r"(shared_address(row))
+               : "memory");
+  return v;
+}
+/// The same of columns in place of rows: .trans.
+SPIDER_DEVICE Vector load_matrices_transposed(Shared row) {
+  Vector v;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
+               : "r"(shared_address(row))
+               : "memory");
+  return v;
+}
+
 /// The same of what no lane writes until the next synchronisation of the block: stores to fields may come
 /// before it.
 SPIDER_DEVICE Pair load_settled_pair(Shared from) {

@@ -37,9 +37,10 @@ struct SystemKernel {
   static constexpr int lines = Sweep::lines;
   static constexpr int warp_rows = 32 / lanes_across * lines;
   static constexpr int warps = 8;
-  static constexpr int warps_across = Sweep::dimensions == 1 ? warps : 4;
+  // In 3D blocks are compact and walks short: blocks drift apart, and halos that they share leave L2.
+  static constexpr int warps_across = Sweep::dimensions == 1 ? warps : Sweep::dimensions == 2 ? 4 : 2;
   static constexpr int block_rows = warps / warps_across * warp_rows;
-  static constexpr int block_planes = Sweep::dimensions == 3 ? 16 : 1;
+  static constexpr int block_planes = Sweep::dimensions == 3 ? 4 : 1;
   using Reductions = BlockReductions<Sweep, warps>;
   static constexpr bool reduces = Sweep::reduced_count > 0;
   static constexpr int stored = Sweep::written_count + Sweep::reduced_count;

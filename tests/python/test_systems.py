@@ -166,8 +166,8 @@ class Calls(unittest.TestCase):
     def test_one_sweep_has_the_bits_of_its_stages(self):
         # The first stage is a product, which the second adds; weights of the second stand beside those of the first.
         spec = {"stencil": "fused", "dimensions": 2, "storage": "f32", "fields": ["a", "b", "c", "k"],
-                "boundary": {"constant": 0}, "stages": [{"a": "0.3*k"}, {"b": "b + 0.7*k + a + 0.3*a[0, 1]"},
-                                                        {"c": "c - 1.7*(0.3*b[1, 0] + 0.3*a) + k*(0.7*k + 0.3*b)"}]}
+                "boundary": {"constant": 0}, "stages": [{"a": "0.3*k"}, {"b": "b + 0.7*k + a + k*a[0, 1]"},
+                                                        {"c": "c - 1.7*(k*b[1, 0] + 0.3*a) + k*(0.7*k + 0.3*b)"}]}
         whole = make(spec)
         self.assertEqual(whole.source.count("spider::system_sweep<"), 1)
         rng = np.random.default_rng(5)

@@ -30,8 +30,9 @@ bool is_power_of_two(double value) {
          std::isnormal(static_cast<float>(1 / value));
 }
 
-/// Writes expressions as statements, one an operation. A product that is used but once, in a sum or a
-/// difference, is joined with it: a multiply-add, rounded once.
+/// Writes expressions as statements, one an operation. A product in a sum or a difference is joined with it:
+/// a multiply-add, rounded once. In an update only where it is used but once; of points always, so that what
+/// an expression gives does not depend on what stands beside it.
 class Writer {
  public:
   Writer(const Expressions& expressions, const std::function<LeafText(const UpdateNode&)>& leaf)
@@ -39,7 +40,7 @@ class Writer {
 
   ExpressionText write() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (own_[i] && !joined_[i]) texts_[i] = text_of(nodes_[i]);
+      if (own_[i] && joined_uses_[i] < uses_[i]) texts_[i] = text_of(nodes_[i]);
     }
     ExpressionText result{std::move(lines_), {}};
     for (const int root : expressions_.roots) result.values.push_back(text(root));
@@ -59,7 +60,7 @@ class Writer {
         point_(point),
         uses_(nodes_.size()),
         own_(nodes_.size()),
-        joined_(nodes_.size()),
+        joined_uses_(nodes_.size()),
         texts_(nodes_.size()),
         names_(names) {
     for (const int root : expressions.roots) use(root);
@@ -69,7 +70,7 @@ class Writer {
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       const std::optional<int> joined = own_[i] ? joined_argument(nodes_[i]) : std::nullopt;
-      if (joined) joined_[static_cast<std::size_t>(*joined)] = true;
+      if (joined) ++joined_uses_[static_cast<std::size_t>(*joined)];
     }
   }
 
@@ -99,7 +100,8 @@ class Writer {
     if (node.operation != UpdateOperation::add && node.operation != UpdateOperation::subtract)
       return std::nullopt;
     for (const int argument : {node.arguments[1], node.arguments[0]}) {
-      if (factors_of(node_at(argument)) && uses_[static_cast<std::size_t>(argument)] == 1) return argument;
+      const bool is_alone = uses_[static_cast<std::size_t>(argument)] == 1;
+      if (factors_of(node_at(argument)) && (is_alone || expressions_.of_points)) return argument;
     }
     return std::nullopt;
   }
@@ -271,8 +273,8 @@ class Writer {
   std::string suffix_;  ///< of C's functions of them
   char point_;          ///< its name, where numbers are of points
   std::vector<int> uses_;
-  std::vector<bool> own_;     ///< nodes of this point
-  std::vector<bool> joined_;  ///< products that their only user takes as one operation
+  std::vector<bool> own_;         ///< nodes of this point
+  std::vector<int> joined_uses_;  ///< of products, by sums that take them as one operation
   std::vector<std::string> texts_;
   std::vector<std::string> lines_;
   int names_ = 0;

@@ -53,8 +53,10 @@ bool StageFuser::can_read(const StageGroup& group, int field, const spec::Offset
     }
     return true;
   };
-  // Operations after `bounded` cannot be shifted.
-  if (!all_needed([](const UpdateNode& node) { return node.operation <= UpdateOperation::bounded; }))
+  // Operations after `bounded` cannot be shifted, but for the value that a field stores.
+  if (!all_needed([](const UpdateNode& node) {
+        return node.operation <= UpdateOperation::bounded || node.operation == UpdateOperation::stored;
+      }))
     return false;
   for (std::size_t axis = 0; axis < at.size(); ++axis) {
     if (at[axis] == 0 || has_rule(read.boundary[axis], BoundaryRule::constant)) continue;
@@ -126,8 +128,13 @@ int StageFuser::substitute(const StageGroup& group, int node, const std::vector<
     return nodes_.add(own);
   }
   if (!can_read(group, own.which, own.at)) return spec::ExpressionNodes::none;
-  const int shifted = nodes_.shift(group.values.at(own.which), own.at);
-  if (shifted == spec::ExpressionNodes::none || own.at == spec::Offset{}) return shifted;
+  int shifted = nodes_.shift(group.values.at(own.which), own.at);
+  if (shifted == spec::ExpressionNodes::none) return shifted;
+  // A sum would be joined with a product and round it with itself, not as the stage alone does.
+  const UpdateOperation operation = nodes_[shifted].operation;
+  if (operation == UpdateOperation::multiply || operation == UpdateOperation::power)
+    shifted = nodes_.add({UpdateOperation::stored, 0, own.which, {}, {shifted}});
+  if (own.at == spec::Offset{}) return shifted;
   return nodes_.add({UpdateOperation::bounded, 0, own.which, {}, {shifted}, own.at});
 }
 

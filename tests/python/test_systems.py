@@ -163,6 +163,23 @@ class Calls(unittest.TestCase):
                     self.assertIs(array, mine[name])
                     np.testing.assert_array_equal(array, wanted[name], f"{name} after {steps} in place")
 
+    def test_one_sweep_has_the_bits_of_its_stages(self):
+        # The first stage is a product, which the second adds; weights of the second stand beside those of the first.
+        spec = {"stencil": "fused", "dimensions": 2, "storage": "f32", "fields": ["a", "b", "c", "k"],
+                "boundary": {"constant": 0}, "stages": [{"a": "0.3*k"}, {"b": "b + 0.7*k + a + k*a[0, 1]"},
+                                                        {"c": "c - 1.7*(k*b[1, 0] + 0.3*a) + k*(0.7*k + 0.3*b)"}]}
+        whole = make(spec)
+        self.assertEqual(whole.source.count("spider::system_sweep<"), 1)
+        rng = np.random.default_rng(5)
+        state = {name: rng.uniform(-1, 1, SHAPE).astype(np.float32) for name in spec["fields"]}
+        apart = dict(state)
+        for number, stage in enumerate(spec["stages"]):
+            used = [name for name in "abck" if name in str(stage)]
+            one = make({**spec, "stencil": f"stage_{number}", "fields": used, "stages": [stage]})
+            apart |= one({name: apart[name] for name in used})
+        for name, values in whole(state).items():
+            self.assertEqual(values.tobytes(), apart[name].tobytes(), name)
+
     def test_in_place(self):
         for spec, state, scalars in ((WAVES, waves_state(), {"dt": 0.3}), (HEAT, heat_state(), {})):
             system = make(spec)

@@ -37,9 +37,10 @@ struct SystemKernel {
   static constexpr int lines = Sweep::lines;
   static constexpr int warp_rows = 32 / lanes_across * lines;
   static constexpr int warps = 8;
-  static constexpr int warps_across = Sweep::dimensions == 1 ? warps : 4;
+  // In 3D blocks are compact and walks short: blocks drift apart, and halos that they share leave L2.
+  static constexpr int warps_across = Sweep::dimensions == 1 ? warps : Sweep::dimensions == 2 ? 4 : 2;
   static constexpr int block_rows = warps / warps_across * warp_rows;
-  static constexpr int block_planes = Sweep::dimensions == 3 ? 16 : 1;
+  static constexpr int block_planes = Sweep::dimensions == 3 ? 4 : 1;
   using Reductions = BlockReductions<Sweep, warps>;
   static constexpr bool reduces = Sweep::reduced_count > 0;
   static constexpr int stored = Sweep::written_count + Sweep::reduced_count;
@@ -80,13 +81,20 @@ struct SystemKernel {
                                 warp_x + warp_columns <= sweep.box.offset[2] + sweep.box.extent[2] &&
                                 warp_x + Vectors::lowest_column() >= 0 &&
                                 warp_x + warp_columns - columns + Vectors::end_column() <= sweep.extent[2];
+    const bool by_cells = rows_inside && columns_inside && warp_y + warp_rows <= end_y &&
+                          !sweep.aligned_input && !is_small(sweep);
     const Span planes = axis_of(sweep.box, 0);
     const Span walk =
         clip({planes.begin + up * block_planes, planes.begin + (up + 1) * block_planes}, planes);
     SPIDER_NO_UNROLL
     for (place.z = walk.begin; place.z < walk.end; ++place.z) {
       const bool plane_inside = place.z >= reach_low(0) && place.z + reach_high(0) < sweep.extent[0];
-      sweep_lines(sweep, place, end_y, rows_inside && plane_inside, columns_inside);
+      if (by_cells && plane_inside) {
+        compute_cells(sweep, {place.z, warp_y, warp_x, 0, 0},
+                      std::make_integer_sequence<int, cells_together>{});
+      } else {
+        sweep_lines(sweep, place, end_y, rows_inside && plane_inside, columns_inside);
+      }
     }
   }
 
@@ -125,7 +133,7 @@ struct SystemKernel {
         compute_apart<Surroundings::interior>(sweep, place);
       }
     } else if (rows_inside && columns_inside) {
-      compute_cells(sweep, place, std::make_integer_sequence<int, cells_together>{});
+      compute_apart<Surroundings::interior_cells>(sweep, place);
     } else if (!has_vectors) {
       compute_apart<Surroundings::cells_at_faces>(sweep, place);
     } else if (rows_inside && !Folds<Sweep>::value) {
@@ -178,22 +186,25 @@ struct SystemKernel {
     reduce<lines>(sweep, places[0], results[0]);
   }
 
-  /// As many points of a line, where rows do not consist of vectors: neighbouring lanes load neighbouring
-  /// cells, and where few rows are read, each lane all of its cells before it computes.
+  /// All points of the warp from `corner` on, in the interior, where rows do not consist of aligned vectors:
+  /// neighbouring lanes have neighbouring cells, and a lane some below each other (in 1D 32 apart), which it
+  /// loads, where few rows are read, before it computes.
   static constexpr int cells_together = Sweep::row_count <= 8 ? columns : 1;
-  template <int... column>
-  SPIDER_DEVICE_NOINLINE void compute_cells(const SystemArguments& sweep, const LanePlace place,
-                                            std::integer_sequence<int, column...> /*together*/) {
+  template <int... cell>
+  SPIDER_DEVICE_NOINLINE void compute_cells(const SystemArguments& sweep, const LanePlace corner,
+                                            std::integer_sequence<int, cell...> /*together*/) {
     using Points = LanePoints<Sweep, Surroundings::interior_cells>;
-    const std::int32_t first = place.x - device::lane_index() % lanes_across * (columns - 1);
+    constexpr int down = Sweep::dimensions == 1 ? 0 : 1;
+    constexpr int on = Sweep::dimensions == 1 ? 32 : 0;
     SPIDER_NO_UNROLL
-    for (std::int32_t x = first; x < first + warp_columns; x += cells_together * lanes_across) {
-      const LanePlace places[cells_together] = {{place.z, place.y, x + column * lanes_across,
-                                                 x + column * lanes_across,
-                                                 x + column * lanes_across + 1}...};
+    for (int first = 0; first < columns * lines; first += cells_together) {
+      const std::int32_t x = corner.x + device::lane_index() + first * on;
+      const std::int32_t y = corner.y + first * down;
+      const LanePlace places[cells_together] = {
+          {corner.z, y + cell * down, x + cell * on, x + cell * on, x + cell * on + 1}...};
       typename Points::Numbers results[cells_together][stored];
-      (Sweep::compute(Points{sweep, places[column]}, results[column]), ...);
-      (store(sweep, places[column], results[column], Written{}), ...);
+      (Sweep::compute(Points{sweep, places[cell]}, results[cell]), ...);
+      (store(sweep, places[cell], results[cell], Written{}), ...);
       reduce<cells_together>(sweep, places[0], results[0]);
     }
   }

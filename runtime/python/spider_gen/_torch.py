@@ -9,7 +9,7 @@ from typing import Any, Mapping, Sequence
 
 import torch
 
-from . import _adjoint, _arrays, _autograd, _generator, _made, _points, spider
+from . import _adjoint, _arrays, _autograd, _generator, _made, _points, _snapshots, spider
 from ._system import System
 
 _ONE_SWEEP = -1
@@ -69,10 +69,13 @@ def sweep(made: Any, u: torch.Tensor, axes: Any, given: Mapping[str, Any]) -> to
     return new if axes is None else new.movedim(_last(axes), axes)
 
 
-def iterate(made: Any, u: torch.Tensor, steps: int, axes: Any, checkpoint: int | None, given: Mapping[str, Any]) -> Any:
+def iterate(made: Any, u: torch.Tensor, steps: int, axes: Any, checkpoint: int | None, snapshots: str | None,
+            given: Mapping[str, Any]) -> Any:
     """Time steps of a stencil or an update."""
     arrays, names, scalars, words = _sorted(u, axes, given)
-    found = torch.ops.spider_gen.run(arrays, [], scalars, _text(made._key, names, words), steps, checkpoint or 0)
+    run = _steps_operator(made._key, arrays, u.dim(), steps, checkpoint)
+    text = _text(made._key, names, words, snapshots=snapshots)
+    found = run(arrays, [], scalars, text, steps, checkpoint or 0)[:_count(made._key)]
     found = found if axes is None else [one.movedim(_last(axes), axes) for one in found]
     return found[0] if len(found) == 1 else tuple(found)
 
@@ -91,8 +94,8 @@ def _check_tensors(state: Mapping[str, Any]) -> None:
             raise TypeError(f"{name} is a {type(array).__name__} next to tensors that an operator takes: pass a tensor")
 
 
-def iterate_system(made: Any, state: Mapping[str, Any], steps: int, checkpoint: int | None, inject: Mapping[str, Any] | None,
-                   record: Mapping[str, Any] | None, scalars: Mapping[str, Any]) -> Any:
+def iterate_system(made: Any, state: Mapping[str, Any], steps: int, checkpoint: int | None, snapshots: str | None,
+                   inject: Mapping[str, Any] | None, record: Mapping[str, Any] | None, scalars: Mapping[str, Any]) -> Any:
     """Time steps of a system."""
     _check_tensors(state)
     inject, asked = inject or {}, record or {}
@@ -100,11 +103,42 @@ def iterate_system(made: Any, state: Mapping[str, Any], steps: int, checkpoint: 
     values = [torch.as_tensor(values, device=device) for _, values in inject.values()]
     sources = [f"{name}={_key_of(made, state[name], points)}" for name, (points, _) in inject.items()]
     lines = [f"{name}={_key_of(made, state[name], points)}" for name, points in asked.items()]
-    text = _text(made._key, list(state), list(scalars), sources, lines)
-    found = torch.ops.spider_gen.run(list(state.values()), values, _numbers(scalars), text, steps, checkpoint or 0)
+    text = _text(made._key, list(state), list(scalars), sources, lines, snapshots)
+    run = _steps_operator(made._key, [*state.values(), *values], None, steps, checkpoint)
+    found = run(list(state.values()), values, _numbers(scalars), text, steps, checkpoint or 0)
     changed = _changed(made._key)
     fields = dict(zip(changed, found))
     return fields if record is None else (fields, dict(zip(asked, found[len(changed):])))
+
+
+def _steps_operator(key: str, tensors: Sequence[torch.Tensor], axes: int | None, steps: int, checkpoint: int | None) -> Any:
+    """Which operator takes time steps: one that keeps all states for a gradient, or one that computes them again. `axes` is
+    how many a stencil's arrays have: images of a batch are computed again."""
+    wanted = checkpoint == 1 and steps > 1 and torch.is_grad_enabled() and any([one.requires_grad for one in tensors])
+    if wanted and _keeps(key) and axes in (None, _dimensions(key)):
+        return torch.ops.spider_gen.run_keeping
+    return torch.ops.spider_gen.run
+
+
+@torch.compiler.assume_constant_result
+def _keeps(key: str) -> bool:
+    """Do gradients read what single sweeps change?"""
+    made = _held(key)
+    try:
+        return made.info.steps == 1 and bool(_adjoint.checkpoints_needed(made))
+    except _generator.SpecError:
+        return False  # and the operator says so
+
+
+@torch.compiler.assume_constant_result
+def _dimensions(key: str) -> int:
+    return _held(key).info.dimensions
+
+
+@torch.compiler.assume_constant_result
+def _count(key: str) -> int:
+    """How many fields steps of a stencil return."""
+    return 1 + bool(_held(key).info.previous)
 
 
 def _last(axes: Sequence[int]) -> tuple[int, ...]:
@@ -132,8 +166,9 @@ def _numbers(scalars: Mapping[str, Any]) -> list[float]:
     return [*[float(value) for value in scalars.values()], 0.0]  # an empty list would be one of tensors, which have gradients
 
 
-def _text(key: str, names: Sequence[str], scalars: Sequence[str], inject: Sequence[str] = (), record: Sequence[str] = ()) -> str:
-    return ";".join([key, ",".join(names), ",".join(scalars), ",".join(inject), ",".join(record)])
+def _text(key: str, names: Sequence[str], scalars: Sequence[str], inject: Sequence[str] = (), record: Sequence[str] = (),
+          snapshots: str | None = None) -> str:
+    return ";".join([key, ",".join(names), ",".join(scalars), ",".join(inject), ",".join(record), str(snapshots or "")])
 
 
 def _key_of(made: Any, array: torch.Tensor, points: Any) -> str:
@@ -191,6 +226,7 @@ class _Job:
     scalars: tuple[str, ...]
     inject: dict[str, Any]
     record: dict[str, Any]
+    snapshots: str | None
 
     @property
     def is_system(self) -> bool:
@@ -223,6 +259,13 @@ class _Job:
         except _generator.SpecError as error:
             raise TypeError(f"an array requires a gradient, and {self.made.name} gives none: {error}") from error
 
+    @functools.cached_property
+    def kept(self) -> dict[str, str | None]:
+        """The fields that are kept of each step, with their storage where they are packed."""
+        storages = _adjoint.array_storages(self.info)
+        return {name: storages[name] if _snapshots.packs(storages[name], self.snapshots) else None
+                for name in self.made_fields(0) if name in self.needed}
+
     def inputs(self, arrays: Sequence[Any], scalars: Sequence[float]) -> dict[str, Any]:
         return {**dict(zip(self.names, arrays)), **dict(zip(self.scalars, scalars))}
 
@@ -237,7 +280,7 @@ class _Job:
 
 @functools.lru_cache(maxsize=1024)
 def _job(text: str) -> _Job:
-    key, names, scalars, inject, record = text.split(";")
+    key, names, scalars, inject, record, snapshots = text.split(";")
 
     def points(said: str) -> dict[str, Any]:
         return {name: _points_of(key) for name, _, key in (one.partition("=") for one in said.split(",") if one)}
@@ -245,7 +288,7 @@ def _job(text: str) -> _Job:
     def words(said: str) -> tuple[str, ...]:
         return tuple(said.split(",")) if said else ()
 
-    job = _Job(_held(key), words(names), words(scalars), points(inject), points(record))
+    job = _Job(_held(key), words(names), words(scalars), points(inject), points(record), _snapshots.check(snapshots or None))
     job.check_names()
     return job
 
@@ -283,8 +326,63 @@ def _like(array: torch.Tensor, kind: torch.dtype | None = None) -> torch.Tensor:
     return array.new_empty(array.shape, dtype=kind or array.dtype)
 
 
+def _rooms(job: _Job, arrays: Sequence[torch.Tensor], steps: int) -> list[torch.Tensor]:
+    """For each field that is kept its states, and, where they are packed, the powers of two that they are times of."""
+    found = []
+    for name, storage in job.kept.items():
+        array = arrays[job.names.index(name)]
+        found.append(array.new_empty((steps, *array.shape), dtype=array.dtype if storage is None else torch.float16))
+        found += [] if storage is None else [array.new_empty((steps,))]
+    return found
+
+
+def _run_keeping(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], scalars: Sequence[float], text: str, steps: int,
+                 checkpoint: int) -> list[torch.Tensor]:
+    """The results, and then what the adjoint reads."""
+    job = _job(text)
+    rooms = _rooms(job, arrays, steps)
+
+    def keep(step: int, state: Mapping[str, Any]) -> None:
+        own = iter(rooms)
+        for name, storage in job.kept.items():
+            one = next(own)[step]
+            if storage is None:
+                one.copy_(state[name])
+            else:
+                scale = _snapshots.pack(_arrays.wrap(state[name]), storage, _arrays.wrap(one))
+                _arrays.wrap(next(own)[step:step + 1]).view[...] = scale
+
+    with torch.no_grad():
+        fields, records = _adjoint.iterate_keeping(job.made, job.inputs(arrays, scalars), steps, keep, job.rows(values), job.record)
+        return [*(fields[name] for name in job.made_fields(steps)), *records.values(), *rooms]
+
+
+def _run_keeping_fake(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], scalars: Sequence[float], text: str,
+                      steps: int, checkpoint: int) -> list[torch.Tensor]:
+    return [*_run_fake(arrays, values, scalars, text, steps, checkpoint), *_rooms(_job(text), arrays, steps)]
+
+
+def _vjp_of_kept(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], bars: Sequence[torch.Tensor],
+                 rooms: Sequence[torch.Tensor], scalars: Sequence[float], text: str, steps: int,
+                 checkpoint: int) -> list[torch.Tensor]:
+    job = _job(text)
+
+    def kept(step: int) -> dict[str, Any]:
+        own, state = iter(rooms), {}
+        for name, storage in job.kept.items():
+            one = next(own)[step]
+            state[name] = one
+            if storage is not None:
+                scales = next(own)
+                state[name] = torch.empty(one.shape, dtype=scales.dtype, device=one.device)
+                _snapshots.unpack(_arrays.wrap(one), _arrays.wrap(scales[step:step + 1]).view, _arrays.wrap(state[name]))
+        return state
+
+    return _vjp(arrays, values, bars, scalars, text, steps, checkpoint, kept)
+
+
 def _vjp(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], bars: Sequence[torch.Tensor], scalars: Sequence[float],
-         text: str, steps: int, checkpoint: int) -> list[torch.Tensor]:
+         text: str, steps: int, checkpoint: int, kept: Any = None) -> list[torch.Tensor]:
     job = _job(text)
     inputs, names = job.inputs(arrays, scalars), job.made_fields(steps)
     own = dict(zip(names, bars))
@@ -292,7 +390,8 @@ def _vjp(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], bars: S
         if steps == _ONE_SWEEP:
             return list(map(_dense, map(_adjoint.sweep_vjp(job.made, inputs, own).__getitem__, job.names)))
         record = {name: (points, bar.contiguous()) for (name, points), bar in zip(job.record.items(), bars[len(names):])}
-        found, injected = _adjoint.iterate_vjp(job.made, inputs, own, steps, checkpoint or None, job.rows(values), record)
+        found, injected = _adjoint.iterate_vjp(job.made, inputs, own, steps, checkpoint or None, job.rows(values), record,
+                                               job.snapshots, kept)
         return ([_dense(found[name]) for name in job.names] +
                 [injected[name].reshape(value.shape).to(value.dtype) for name, value in zip(job.inject, values)])
 
@@ -301,8 +400,7 @@ def _dense(bar: torch.Tensor) -> torch.Tensor:
     return bar.contiguous()
 
 
-def _vjp_fake(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], bars: Sequence[torch.Tensor],
-              *_: Any) -> list[torch.Tensor]:
+def _vjp_fake(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], *_: Any) -> list[torch.Tensor]:
     return [_like(array) for array in (*arrays, *values)]
 
 
@@ -327,6 +425,41 @@ def _backward(ctx: Any, bars: Sequence[torch.Tensor]) -> tuple[Any, ...]:
     return found[:ctx.count], found[ctx.count:], None, None, None, None
 
 
+def _save_kept(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    arrays, values, ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint = inputs
+    job = ctx.job = _job(ctx.text)
+    made = len(job.made_fields(ctx.steps)) + len(job.record)
+    ctx.counts = len(arrays), len(values)
+    ctx.mark_non_differentiable(*output[made:])
+    ctx.set_materialize_grads(False)  # of all states
+    # Of what steps change the shape is enough.
+    changed = job.made_fields(ctx.steps)
+    ctx.shapes = [(one.shape, one.dtype) for one in output[:made]]
+    ctx.save_for_backward(*[None if name in changed else array for name, array in zip(job.names, arrays)], *values, *output[made:])
+
+
+def _backward_kept(ctx: Any, bars: Sequence[torch.Tensor | None]) -> tuple[Any, ...]:
+    job = _job(ctx.text)
+    own, values = ctx.counts
+    saved = ctx.saved_tensors
+    like = saved[-1]
+    bars = [like.new_zeros(shape, dtype=kind) if bar is None else bar for bar, (shape, kind) in zip(bars, ctx.shapes)]
+    places = {name: i for i, name in enumerate(job.made_fields(ctx.steps))}
+    arrays = [bars[places[name]] if array is None else array for name, array in zip(job.names, saved[:own])]
+    found = torch.ops.spider_gen.vjp_of_kept(arrays, list(saved[own:own + values]), bars, list(saved[own + values:]), ctx.scalars,
+                                             ctx.text, ctx.steps, ctx.checkpoint)
+    return found[:own], found[own:], None, None, None, None
+
+
+def _refuse_twice(ctx: Any, *_: Any) -> Any:
+    job = _job(ctx.text)
+    raise NotImplementedError(f"{job.made.name} has no second derivative here: its first one depends on {', '.join(job.needed)}")
+
+
+def _save_text(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    ctx.text = inputs[5]
+
+
 def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     arrays, values, bars, ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint = inputs
     ctx.counts = len(arrays), len(values)
@@ -334,10 +467,8 @@ def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def _backward_twice(ctx: Any, grads: Sequence[torch.Tensor]) -> tuple[Any, ...]:
     """The product of derivatives is linear in the bars; its transpose is the sweep of the gradients, without constant faces."""
-    job = _job(ctx.text)
-    if job.needed:
-        raise NotImplementedError(f"{job.made.name} has no second derivative here: its first one depends on "
-                                  f"{', '.join(job.needed)}")
+    if _job(ctx.text).needed:
+        _refuse_twice(ctx)
     count = ctx.counts[0]
     rest = ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint
     there = torch.ops.spider_gen.run(list(grads[:count]), list(grads[count:]), *rest)
@@ -352,7 +483,8 @@ def _batched(operator: Any, lists: int, info: Any, in_dims: tuple[Any, ...], *ar
     tensors, rest = arguments[:lists], arguments[lists:]
     front = [[one.expand(info.batch_size, *one.shape) if dim is None else one.movedim(dim, 0) for one, dim in zip(own, dims)]
              for own, dims in zip(tensors, in_dims)]
-    if not _job(rest[1]).is_system:
+    takes_batches = operator in (torch.ops.spider_gen.run, torch.ops.spider_gen.run_vjp)
+    if takes_batches and not _job(rest[1]).is_system:
         found = operator(*front, *rest)
     else:
         images = [operator(*[[one[i] for one in own] for own in front], *rest) for i in range(info.batch_size)]
@@ -365,7 +497,11 @@ def _define() -> torch.library.Library:
     library = torch.library.Library("spider_gen", "FRAGMENT")
     for name, lists, kernel, fake, backward, save in (("run", ("arrays", "values"), _run, _run_fake, _backward, _save),
                                                       ("run_vjp", ("arrays", "values", "bars"), _vjp, _vjp_fake, _backward_twice,
-                                                       _save_twice)):
+                                                       _save_twice),
+                                                      ("run_keeping", ("arrays", "values"), _run_keeping, _run_keeping_fake,
+                                                       _backward_kept, _save_kept),
+                                                      ("vjp_of_kept", ("arrays", "values", "bars", "rooms"), _vjp_of_kept, _vjp_fake,
+                                                       _refuse_twice, _save_text)):
         tensors = ", ".join(f"Tensor[] {one}" for one in lists)
         library.define(f"{name}({tensors}, {_ARGUMENTS}", tags=torch.Tag.pt2_compliant_tag)
         for backend in ("CPU", "CUDA"):

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Sequence
 
 import torch
 
-from . import _adjoint, _arrays, _autograd, _generator, _made, _points, _snapshots, spider
+from . import _adjoint, _arrays, _autograd, _generator, _made, _places, _points, _snapshots, spider
+from ._calls import MOST_LAUNCHES, REFUSED, in_python
 from ._system import System
 
 _ONE_SWEEP = -1
@@ -29,20 +30,15 @@ def wants(tensors: Sequence[Any]) -> bool:
 
 def _needs_operator(tensor: torch.Tensor) -> bool:
     if _autograd.is_transformed(torch, tensor):
-        return not _is_differentiated(tensor)
+        return True
     if tensor.requires_grad and torch.is_grad_enabled():
         return not _autograd.has_tangent(tensor)
     return isinstance(tensor, torch._subclasses.FakeTensor)
 
 
-def _is_differentiated(tensor: torch.Tensor) -> bool:
-    """By torch.func.grad or jvp, which operators of torch.library do not take. They are refused."""
-    functorch = torch._C._functorch
-    while functorch.is_functorch_wrapped_tensor(tensor):
-        if functorch.is_gradtrackingtensor(tensor):
-            return True
-        tensor = functorch.get_unwrapped(tensor)
-    return False
+def _is_transformed(tensors: Sequence[Any]) -> bool:
+    """By torch.func, whose grad and jvp operators of torch.library do not take: functions of torch.autograd do."""
+    return not torch.compiler.is_compiling() and any([_autograd.is_transformed(torch, one) for one in tensors])
 
 
 @torch.compiler.assume_constant_result
@@ -65,7 +61,7 @@ def refuse_halo(name: str, tensors: Sequence[Any]) -> None:
 def sweep(made: Any, u: torch.Tensor, axes: Any, given: Mapping[str, Any]) -> torch.Tensor:
     """One sweep of a stencil or an update."""
     arrays, names, scalars, words = _sorted(u, axes, given)
-    new = torch.ops.spider_gen.run(arrays, [], scalars, _text(made._key, names, words), _ONE_SWEEP, 0)[0]
+    new = _one_sweep(arrays, scalars, _text(made._key, names, words))[0]
     return new if axes is None else new.movedim(_last(axes), axes)
 
 
@@ -73,9 +69,8 @@ def iterate(made: Any, u: torch.Tensor, steps: int, axes: Any, checkpoint: int |
             given: Mapping[str, Any]) -> Any:
     """Time steps of a stencil or an update."""
     arrays, names, scalars, words = _sorted(u, axes, given)
-    run = _steps_operator(made._key, arrays, u.dim(), steps, checkpoint)
     text = _text(made._key, names, words, snapshots=snapshots)
-    found = run(arrays, [], scalars, text, steps, checkpoint or 0)[:_count(made._key)]
+    found = _take_steps(made._key, u.dim(), (arrays, []), (scalars, text, steps, checkpoint or 0))[:_count(made._key)]
     found = found if axes is None else [one.movedim(_last(axes), axes) for one in found]
     return found[0] if len(found) == 1 else tuple(found)
 
@@ -83,9 +78,16 @@ def iterate(made: Any, u: torch.Tensor, steps: int, axes: Any, checkpoint: int |
 def sweep_system(made: Any, state: Mapping[str, Any], scalars: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """One sweep of a system."""
     _check_tensors(state)
-    text = _text(made._key, list(state), list(scalars))
-    found = torch.ops.spider_gen.run(list(state.values()), [], _numbers(scalars), text, _ONE_SWEEP, 0)
+    found = _one_sweep(list(state.values()), _numbers(scalars), _text(made._key, list(state), list(scalars)))
     return dict(zip(_changed(made._key), found))
+
+
+def _one_sweep(arrays: list[torch.Tensor], scalars: list[float], text: str) -> Sequence[torch.Tensor]:
+    if _is_transformed(arrays):
+        return _apply("run", (arrays, []), (scalars, text, _ONE_SWEEP, 0))
+    if torch.is_grad_enabled() and any([one.requires_grad for one in arrays]):
+        return torch.ops.spider_gen.run(arrays, [], scalars, text, _ONE_SWEEP, 0)
+    return torch.ops.spider_gen.sweep(arrays, scalars, text)
 
 
 def _check_tensors(state: Mapping[str, Any]) -> None:
@@ -104,20 +106,23 @@ def iterate_system(made: Any, state: Mapping[str, Any], steps: int, checkpoint: 
     sources = [f"{name}={_key_of(made, state[name], points)}" for name, (points, _) in inject.items()]
     lines = [f"{name}={_key_of(made, state[name], points)}" for name, points in asked.items()]
     text = _text(made._key, list(state), list(scalars), sources, lines, snapshots)
-    run = _steps_operator(made._key, [*state.values(), *values], None, steps, checkpoint)
-    found = run(list(state.values()), values, _numbers(scalars), text, steps, checkpoint or 0)
+    found = _take_steps(made._key, None, (list(state.values()), values), (_numbers(scalars), text, steps, checkpoint or 0))
     changed = _changed(made._key)
     fields = dict(zip(changed, found))
     return fields if record is None else (fields, dict(zip(asked, found[len(changed):])))
 
 
-def _steps_operator(key: str, tensors: Sequence[torch.Tensor], axes: int | None, steps: int, checkpoint: int | None) -> Any:
-    """Which operator takes time steps: one that keeps all states for a gradient, or one that computes them again. `axes` is
-    how many a stencil's arrays have: images of a batch are computed again."""
-    wanted = checkpoint == 1 and steps > 1 and torch.is_grad_enabled() and any([one.requires_grad for one in tensors])
-    if wanted and _keeps(key) and axes in (None, _dimensions(key)):
-        return torch.ops.spider_gen.run_keeping
-    return torch.ops.spider_gen.run
+def _take_steps(key: str, axes: int | None, lists: tuple[list[torch.Tensor], ...], rest: tuple[Any, ...]) -> Sequence[torch.Tensor]:
+    """Time steps by an operator that keeps all states for a gradient, or by one that computes them again. `axes` is how many a
+    stencil's arrays have: images of a batch are computed again. `rest` is what operators take after tensors."""
+    tensors = [*lists[0], *lists[1]]
+    if _is_transformed(tensors):
+        return _apply("run", lists, rest)
+    steps, checkpoint = rest[2:]
+    keeps = checkpoint == 1 and steps > 1 and torch.is_grad_enabled() and any([one.requires_grad for one in tensors])
+    if keeps and _keeps(key) and axes in (None, _dimensions(key)):
+        return torch.ops.spider_gen.run_keeping(*lists, *rest)
+    return torch.ops.spider_gen.run(*lists, *rest)
 
 
 @torch.compiler.assume_constant_result
@@ -158,6 +163,8 @@ def _sorted(u: torch.Tensor, axes: Any, given: Mapping[str, Any]) -> tuple[list[
 
 def _numbers(scalars: Mapping[str, Any]) -> list[float]:
     for name, value in scalars.items():
+        if isinstance(value, (int, float)):
+            continue
         if len(getattr(value, "shape", ())) > 0:
             raise TypeError(f"{name} is a {type(value).__name__} next to tensors that an operator takes: pass a tensor")
         if isinstance(value, torch.Tensor) and value.requires_grad and torch.is_grad_enabled():
@@ -311,6 +318,61 @@ def _run(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], scalars
         return list(found) if isinstance(found, tuple) else [found]
 
 
+#: Launches by the text and the layouts of all arrays.
+_SWEEPS: dict[Any, Callable[[Sequence[torch.Tensor], Sequence[float]], list[torch.Tensor] | None]] = {}
+
+
+def _sweep(arrays: Sequence[torch.Tensor], scalars: Sequence[float], text: str) -> list[torch.Tensor]:
+    """One sweep where nothing needs a gradient: torch.compile calls it for each, so that all that was found is remembered."""
+    key = (text, *[(one.shape, one.stride(), one.dtype, one.get_device()) for one in arrays])
+    again = _SWEEPS.get(key)
+    found = again and again(arrays, scalars)
+    if found:
+        return found
+    found = _run(arrays, [], scalars, text, _ONE_SWEEP, 0)
+    again = _repeat_of(_job(text), arrays, scalars, found[0])
+    if again:
+        if len(_SWEEPS) >= MOST_LAUNCHES:
+            _SWEEPS.clear()
+        _SWEEPS[key] = again
+    return found
+
+
+def _repeat_of(job: _Job, arrays: Sequence[torch.Tensor], scalars: Sequence[float], result: torch.Tensor) -> Any:
+    """The sweep of a stencil for arrays that lie alike; None where it takes more than a launch."""
+    if job.is_system:
+        return None
+    u = arrays[0]
+    remembered = job.made._remembered(u, result, dict(list(job.inputs(arrays, scalars).items())[1:]))
+    if not isinstance(remembered, tuple):
+        return None
+    kernel, launch, order = remembered
+    places = [job.scalars.index(name) for name in kernel.info.scalars]
+    device, kind = u.get_device(), result.dtype
+
+    def again(arrays: Sequence[torch.Tensor], scalars: Sequence[float]) -> list[torch.Tensor] | None:
+        if device >= 0 and torch.cuda.current_device() != device:
+            return None
+        out = torch.empty_like(arrays[0], dtype=kind, memory_format=torch.contiguous_format)
+        addresses = [arrays[0].data_ptr(), out.data_ptr(), *[one.data_ptr() for one in arrays[1:]]]
+        status = launch([addresses[i] for i in order], _places.stream_on(device), [scalars[i] for i in places])
+        if status in REFUSED:
+            return None  # the slow way raises in Python's words
+        if status != 0:
+            in_python(kernel.library._check, status)
+        return [out]
+
+    return again
+
+
+def _sweep_fake(arrays: Sequence[torch.Tensor], scalars: Sequence[float], text: str) -> list[torch.Tensor]:
+    return _run_fake(arrays, [], scalars, text, _ONE_SWEEP, 0)
+
+
+def _sweep_batched(info: Any, in_dims: tuple[Any, ...], arrays: Any, scalars: Any, text: str) -> tuple[Any, Any]:
+    return _batched("run", 2, info, (in_dims[0], [], *in_dims[1:]), arrays, [], scalars, text, _ONE_SWEEP, 0)
+
+
 def _run_fake(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], scalars: Sequence[float], text: str, steps: int,
               checkpoint: int) -> list[torch.Tensor]:
     job = _job(text)
@@ -421,7 +483,7 @@ def _backward(ctx: Any, bars: Sequence[torch.Tensor]) -> tuple[Any, ...]:
     arrays, values = ctx.saved_tensors[:ctx.count], list(ctx.saved_tensors[ctx.count:])
     # Of an array whose values nothing reads, the bar tells the shape.
     arrays = [bars[places.get(name, 0)] if array is None else array for name, array in zip(job.names, arrays)]
-    found = torch.ops.spider_gen.run_vjp(arrays, values, list(bars), ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint)
+    found = _apply("run_vjp", (arrays, values, list(bars)), (ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint))
     return found[:ctx.count], found[ctx.count:], None, None, None, None
 
 
@@ -471,30 +533,91 @@ def _backward_twice(ctx: Any, grads: Sequence[torch.Tensor]) -> tuple[Any, ...]:
         _refuse_twice(ctx)
     count = ctx.counts[0]
     rest = ctx.scalars, ctx.text, ctx.steps, ctx.checkpoint
-    there = torch.ops.spider_gen.run(list(grads[:count]), list(grads[count:]), *rest)
-    still = torch.ops.spider_gen.run([torch.zeros_like(one) for one in grads[:count]],
-                                     [torch.zeros_like(one) for one in grads[count:]], *rest)
-    bars = [a - b for a, b in zip(there, still)]
+    bars = _linear("run", (list(grads[:count]), list(grads[count:])), rest)
     return [None] * count, [None] * ctx.counts[1], bars, None, None, None, None
 
 
-def _batched(operator: Any, lists: int, info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
+def _linear(name: str, lists: Sequence[list[torch.Tensor]], rest: tuple[Any, ...]) -> list[torch.Tensor]:
+    """What an operator that is linear, but for constant faces, makes of a change."""
+    there, still = (_apply(name, own, rest) for own in (lists, [[torch.zeros_like(one) for one in own] for own in lists]))
+    return [a - b for a, b in zip(there, still)]
+
+
+def _batched(name: str, lists: int, info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Any, Any]:
     """torch.vmap: stencils take batches; systems are swept one by one."""
     tensors, rest = arguments[:lists], arguments[lists:]
     front = [[one.expand(info.batch_size, *one.shape) if dim is None else one.movedim(dim, 0) for one, dim in zip(own, dims)]
              for own, dims in zip(tensors, in_dims)]
-    takes_batches = operator in (torch.ops.spider_gen.run, torch.ops.spider_gen.run_vjp)
-    if takes_batches and not _job(rest[1]).is_system:
-        found = operator(*front, *rest)
+    if name in ("run", "run_vjp") and not _job(rest[1]).is_system:
+        found = _apply(name, front, rest)
     else:
-        images = [operator(*[[one[i] for one in own] for own in front], *rest) for i in range(info.batch_size)]
+        images = [_apply(name, [[one[i] for one in own] for own in front], rest) for i in range(info.batch_size)]
         found = [torch.stack(own) for own in zip(*images)]
     return found, [0] * len(found)
+
+
+def _apply(name: str, lists: Sequence[list[torch.Tensor]], rest: tuple[Any, ...]) -> Sequence[torch.Tensor]:
+    """The operator, or the function that torch.func transforms."""
+    tensors = [one for own in lists for one in own]
+    if not _is_transformed(tensors):
+        return getattr(torch.ops.spider_gen, name)(*lists, *rest)
+    return _FUNCTIONS[name].apply(tuple(map(len, lists)), rest, *tensors)
+
+
+def _parted(counts: Sequence[int], flat: Sequence[Any]) -> list[list[Any]]:
+    """Lists of so many."""
+    found, rest = [], iter(flat)
+    for count in counts:
+        found.append([next(rest) for _ in range(count)])
+    return found
+
+
+def _function(name: str, save: Any, backward: Any) -> Any:
+    """An operator as a function of torch.autograd, of counts, of what comes after tensors, and of all tensors."""
+
+    class Function(torch.autograd.Function):
+        @staticmethod
+        def forward(counts: Any, rest: Any, *tensors: Any) -> Any:
+            return tuple(_apply(name, _parted(counts, tensors), rest))
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.parts, ctx.rest, *tensors = inputs
+            save(ctx, (*_parted(ctx.parts, tensors), *ctx.rest), output)
+
+        @staticmethod
+        def backward(ctx: Any, *bars: Any) -> Any:
+            found = backward(ctx, bars)[:len(ctx.parts)]
+            return (None, None, *[one for own in found for one in own])
+
+        @staticmethod
+        def vmap(info: Any, in_dims: Any, counts: Any, rest: Any, *tensors: Any) -> Any:
+            found, dims = _batched(name, len(counts), info, tuple(_parted(counts, in_dims[2:])), *_parted(counts, tensors), *rest)
+            return tuple(found), tuple(dims)
+
+        @staticmethod
+        def jvp(ctx: Any, *tangents: Any) -> Any:
+            job = _job(ctx.rest[1])
+            if job.needed or any(one is None for one in tangents[2:]):
+                raise NotImplementedError(f"{job.made.name} has no derivative in forward mode here: sweeps that are linear, with numbers "
+                                          f"as coefficients, have one, along all that they take. torch.func.vjp and grad go in reverse")
+            return tuple(_linear(name, _parted(ctx.parts, tangents[2:]), ctx.rest))
+
+    return Function
+
+
+_FUNCTIONS = {"run": _function("run", _save, _backward), "run_vjp": _function("run_vjp", _save_twice, _backward_twice)}
 
 
 def _define() -> torch.library.Library:
     """The operators, which exist as long as the result. Entries of torch.library.Library take a third of the time of custom_op's."""
     library = torch.library.Library("spider_gen", "FRAGMENT")
+    library.define("sweep(Tensor[] arrays, float[] scalars, str text) -> Tensor[]", tags=torch.Tag.pt2_compliant_tag)
+    for backend in ("CPU", "CUDA"):
+        library.impl("sweep", _sweep, backend)
+    torch.library.register_fake("spider_gen::sweep", _sweep_fake, lib=library)
+    if hasattr(torch.library, "register_vmap"):  # from PyTorch 2.5
+        torch.library.register_vmap("spider_gen::sweep", _sweep_batched, lib=library)
     for name, lists, kernel, fake, backward, save in (("run", ("arrays", "values"), _run, _run_fake, _backward, _save),
                                                       ("run_vjp", ("arrays", "values", "bars"), _vjp, _vjp_fake, _backward_twice,
                                                        _save_twice),
@@ -510,8 +633,7 @@ def _define() -> torch.library.Library:
         torch.library.register_fake(qualified, fake, lib=library)
         torch.library.register_autograd(qualified, backward, setup_context=save, lib=library)
         if hasattr(torch.library, "register_vmap"):  # from PyTorch 2.5
-            operator = getattr(torch.ops.spider_gen, name)
-            torch.library.register_vmap(qualified, functools.partial(_batched, operator, len(lists)), lib=library)
+            torch.library.register_vmap(qualified, functools.partial(_batched, name, len(lists)), lib=library)
     return library
 
 

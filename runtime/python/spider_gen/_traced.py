@@ -9,7 +9,8 @@ from typing import Any
 def _operators(made: Any, tensors: Sequence[Any], asked: bool) -> Any:
     """The module of operators, where one of the tensors needs them; None where the kernel is called as for other arrays.
     `asked`: is something asked for that operators do not do?"""
-    if asked or not any([hasattr(one, "requires_grad") and type(one).__module__.startswith("torch") for one in tensors]):
+    arrays = [one for one in tensors if not isinstance(one, (int, float))]  # torch.compile makes symbols of numbers that change
+    if asked or not any([hasattr(one, "requires_grad") and type(one).__module__.startswith("torch") for one in arrays]):
         return None
     import torch
 

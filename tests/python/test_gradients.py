@@ -119,7 +119,7 @@ class Core(unittest.TestCase):
         self.along(lambda s: waves(s, dt=0.2), state, bars, found)
 
     def test_snapshots(self):
-        """States far out of the range of f16, each rounded by 2^-12 of it, in a Laplacian whose weights have a sum of 8."""
+        """States far out of the range of f16, each rounded by 2^-11 of it, in a Laplacian whose weights have a sum of 8."""
         for storage, kind in (("f32", np.float32), ("f64", np.float64)):
             wave, state = host(UPDATE, storage=storage), {name: array.astype(kind) for name, array in state_of(UPDATE).items()}
             bars = {"u": state_of(UPDATE, 2)["u"].astype(kind)}
@@ -129,13 +129,13 @@ class Core(unittest.TestCase):
             for every in (1, 3, None):
                 found, _ = spider_gen.iterate_vjp(wave, {**state, "a": 0.1}, bars, 7, every, snapshots="f16")
                 for name, bar in found.items():
-                    np.testing.assert_allclose(bar, exact[name], rtol=0, atol=2**-9 * abs(exact[name]).max())
+                    np.testing.assert_allclose(bar, exact[name], rtol=0, atol=2**-8 * abs(exact[name]).max())
             self.assertTrue((found["k"] != exact["k"]).any())
         waves, state = host(SYSTEM), {**state_of(SYSTEM), "dt": 0.2}
         inject = {"p": (CELLS, np.random.default_rng(5).random((8, 2)))}
         exact, found = (spider_gen.iterate_vjp(waves, state, {"p": state["p"]}, 8, 1, inject, snapshots=one)[0] for one in (None, "f16"))
         for name, bar in found.items():
-            np.testing.assert_allclose(bar, exact[name], rtol=0, atol=2**-9 * abs(exact[name]).max())
+            np.testing.assert_allclose(bar, exact[name], rtol=0, atol=2**-8 * abs(exact[name]).max())
         zero = {name: array * 0 if hasattr(array, "shape") else array for name, array in state.items()}
         self.assertFalse(spider_gen.iterate_vjp(waves, zero, {"p": state["p"]}, 3, 1, snapshots="f16")[0]["k"].any())
 
@@ -243,7 +243,7 @@ class Tensors(unittest.TestCase):
         exact = slopes(checkpoint=1)
         for every in (1, 3, None):
             for a, b in zip(slopes(checkpoint=every, snapshots="f16"), exact):
-                torch.testing.assert_close(a, b, rtol=0, atol=2**-9 * float(b.abs().max()))
+                torch.testing.assert_close(a, b, rtol=0, atol=2**-8 * float(b.abs().max()))
 
     def test_systems(self):
         waves, names = host(SYSTEM), list(SYSTEM["fields"])

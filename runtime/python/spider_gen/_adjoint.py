@@ -401,7 +401,8 @@ class _Steps:
                 state = self._advanced(state, step - 1, step, adds)
                 between.append(self._needed(state))
             for step in reversed(range(start, start + len(between))):
-                yield step, {name: array.whole() if isinstance(array, _Snapshot) else array for name, array in between.pop().items()}
+                kept_now = between.pop().items()
+                yield step, {name: array.whole() if isinstance(array, _Snapshot) else array for name, array in kept_now}
 
     def _needed(self, state: dict[str, Any]) -> dict[str, Any]:
         """What the adjoint reads, so that no more is in memory."""

@@ -10,7 +10,8 @@ import sys
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
-from . import _arrays, _autograd, _compilers, _generator, _images, _made, _places, _progress, _snapshots, _thin, _traced, _transfers, spider
+from . import _arrays, _autograd, _compilers, _generator, _images, _made, _places, _progress, _snapshots, _thin
+from . import _traced, _transfers, spider
 from ._calls import REFUSED, in_python
 from ._further import Further
 from ._system import System

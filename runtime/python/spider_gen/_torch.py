@@ -302,18 +302,16 @@ def _job(text: str) -> _Job:
 
 def _run(arrays: Sequence[torch.Tensor], values: Sequence[torch.Tensor], scalars: Sequence[float], text: str, steps: int,
          checkpoint: int) -> list[torch.Tensor]:
+    if steps == _ONE_SWEEP:
+        return _sweep(arrays, scalars, text)
     job = _job(text)
     made, given = job.made, job.inputs(arrays, scalars)
     with torch.no_grad():
         if job.is_system:
             state = {name: given.pop(name) for name in job.names}
-            if steps == _ONE_SWEEP:
-                return list(made._call(state, **given).values())
             fields, records = made._iterate(state, steps, inject=job.rows(values), record=job.record, **given)
             return [*fields.values(), *records.values()]
         u = given.pop("u")
-        if steps == _ONE_SWEEP:
-            return [made._call(u, **given)]
         found = made._iterate(u, steps, **given)
         return list(found) if isinstance(found, tuple) else [found]
 
@@ -323,14 +321,19 @@ _SWEEPS: dict[Any, Callable[[Sequence[torch.Tensor], Sequence[float]], list[torc
 
 
 def _sweep(arrays: Sequence[torch.Tensor], scalars: Sequence[float], text: str) -> list[torch.Tensor]:
-    """One sweep where nothing needs a gradient: torch.compile calls it for each, so that all that was found is remembered."""
+    """One sweep. As an operator of its own it takes arrays that need no gradient: torch.compile calls it for each of them."""
     key = (text, *[(one.shape, one.stride(), one.dtype, one.get_device()) for one in arrays])
     again = _SWEEPS.get(key)
     found = again and again(arrays, scalars)
     if found:
         return found
-    found = _run(arrays, [], scalars, text, _ONE_SWEEP, 0)
-    again = _repeat_of(_job(text), arrays, scalars, found[0])
+    job = _job(text)
+    given = job.inputs(arrays, scalars)
+    with torch.no_grad():
+        if job.is_system:
+            return list(job.made._call({name: given.pop(name) for name in job.names}, **given).values())
+        found = [job.made._call(given.pop("u"), **given)]
+        again = _repeat_of(job, arrays, found[0], given)
     if again:
         if len(_SWEEPS) >= MOST_LAUNCHES:
             _SWEEPS.clear()
@@ -338,12 +341,10 @@ def _sweep(arrays: Sequence[torch.Tensor], scalars: Sequence[float], text: str) 
     return found
 
 
-def _repeat_of(job: _Job, arrays: Sequence[torch.Tensor], scalars: Sequence[float], result: torch.Tensor) -> Any:
+def _repeat_of(job: _Job, arrays: Sequence[torch.Tensor], result: torch.Tensor, given: Mapping[str, Any]) -> Any:
     """The sweep of a stencil for arrays that lie alike; None where it takes more than a launch."""
-    if job.is_system:
-        return None
     u = arrays[0]
-    remembered = job.made._remembered(u, result, dict(list(job.inputs(arrays, scalars).items())[1:]))
+    remembered = job.made._remembered(u, result, given)
     if not isinstance(remembered, tuple):
         return None
     kernel, launch, order = remembered
@@ -599,8 +600,9 @@ def _function(name: str, save: Any, backward: Any) -> Any:
         def jvp(ctx: Any, *tangents: Any) -> Any:
             job = _job(ctx.rest[1])
             if job.needed or any(one is None for one in tangents[2:]):
-                raise NotImplementedError(f"{job.made.name} has no derivative in forward mode here: sweeps that are linear, with numbers "
-                                          f"as coefficients, have one, along all that they take. torch.func.vjp and grad go in reverse")
+                raise NotImplementedError(f"{job.made.name} has no derivative in forward mode here: sweeps that are linear, with "
+                                          f"numbers as coefficients, have one, along all that they take. torch.func.vjp and grad "
+                                          f"go in reverse")
             return tuple(_linear(name, _parted(ctx.parts, tangents[2:]), ctx.rest))
 
     return Function
@@ -618,13 +620,12 @@ def _define() -> torch.library.Library:
     torch.library.register_fake("spider_gen::sweep", _sweep_fake, lib=library)
     if hasattr(torch.library, "register_vmap"):  # from PyTorch 2.5
         torch.library.register_vmap("spider_gen::sweep", _sweep_batched, lib=library)
-    for name, lists, kernel, fake, backward, save in (("run", ("arrays", "values"), _run, _run_fake, _backward, _save),
-                                                      ("run_vjp", ("arrays", "values", "bars"), _vjp, _vjp_fake, _backward_twice,
-                                                       _save_twice),
-                                                      ("run_keeping", ("arrays", "values"), _run_keeping, _run_keeping_fake,
-                                                       _backward_kept, _save_kept),
-                                                      ("vjp_of_kept", ("arrays", "values", "bars", "rooms"), _vjp_of_kept, _vjp_fake,
-                                                       _refuse_twice, _save_text)):
+    own, barred = ("arrays", "values"), ("arrays", "values", "bars")
+    for name, lists, kernel, fake, backward, save in (
+            ("run", own, _run, _run_fake, _backward, _save),
+            ("run_vjp", barred, _vjp, _vjp_fake, _backward_twice, _save_twice),
+            ("run_keeping", own, _run_keeping, _run_keeping_fake, _backward_kept, _save_kept),
+            ("vjp_of_kept", (*barred, "rooms"), _vjp_of_kept, _vjp_fake, _refuse_twice, _save_text)):
         tensors = ", ".join(f"Tensor[] {one}" for one in lists)
         library.define(f"{name}({tensors}, {_ARGUMENTS}", tags=torch.Tag.pt2_compliant_tag)
         for backend in ("CPU", "CUDA"):

@@ -6,7 +6,8 @@ STORAGE is f32; of a gradient by spider_gen also f16, that of its snapshots. WHA
   scalar2d, scalar3d    waves of order 8 in space, 2 in time, EDGE cells along each axis
   elastic2d, elastic3d  elastic waves of order 4, staggered
   gradient              of a number made of the last scalar3d wave with respect to the speed: forward and adjoint, each step kept
-The number's change along a random direction is compared with the gradient on a small model; then the rate of the best of two runs, after one that is not counted. --device cpu checks it without a GPU."""
+The gradient is compared with differences along a random direction, on a small model; then come the time and the rate of the
+best of three runs, and the most memory that PyTorch had. --device cpu checks it without a GPU."""
 
 import argparse
 import time

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test that this machine can run: bash tests/run.sh [--quick] [--no-install]
-# --quick leaves out the tests that build projects, run nvcc, change specs, draw them at random, or break kernels, and most emulated
-# kernels: under 3 minutes.
+# --quick leaves out the tests that build projects, run nvcc, change specs, draw them at random, or break kernels, some long ones of
+# Python, and most emulated kernels: 2 minutes.
 # Says what it skipped and why, and how long it took; the last line counts. The build is in build/.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
-slow='consumer|python\.(wheel|jax|nvrtc|gray_scott|random)|fuzz|gpu|errors\.mutations|benchmarks\.compile|house\.(compilers|fast_math)'
+slow='consumer|python\.(wheel|jax|nvrtc|gray_scott|random|inversion|processes)|fuzz|gpu|errors\.(mutations|hostile)|benchmarks\.compile|house\.(compilers|fast_math|headers)'
 slow+='|(emulated|host)\.(kernels|updates)|emulated\.self_test|generated\.(compiles|warnings|spills)'
 slow+='|(systems|adjoint|images|passes)\.(random|sums|u8|emulat)'
 install=yes

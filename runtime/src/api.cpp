@@ -169,25 +169,21 @@ Outcome check_scratch(const spider_kernel& kernel, const SweepFields& given, con
   if (needed == 0) return {};
   if (reinterpret_cast<std::uintptr_t>(given.scratch) % alignment != 0)
     return {SPIDER_ERROR_ALIGNMENT, "the scratch is not on a multiple of 128 bytes"};
+  // More than one image needs lets images go together.
+  const std::uint64_t most =
+      std::min(given.scratch_bytes / needed, static_cast<std::uint64_t>(given.batch.count)) * needed;
   if (Outcome apart = spider::check_scratch_apart(
-          kernel, given, part == nullptr ? spider::whole_part(*given.in) : *part, needed);
+          kernel, given, part == nullptr ? spider::whole_part(*given.in) : *part, most);
       apart.status != SPIDER_OK)
     return apart;
   return spider::backend::check_memory(given.scratch, "the scratch");
 }
 
-/// As run_passes(), one image after the other.
-Outcome run_passes_of_images(const spider_kernel& kernel, const SweepFields& given, const spider::Box& box,
-                             const spider_part* part, std::int64_t steps, void* stream) {
+/// As run_passes(), where the scratch is fit.
+Outcome run_in_passes(const spider_kernel& kernel, const SweepFields& given, const spider::Box& box,
+                      const spider_part* part, std::int64_t steps, void* stream) {
   if (Outcome fit = check_scratch(kernel, given, box, part); fit.status != SPIDER_OK) return fit;
-  for (std::int64_t image = 0; image < given.batch.count; ++image) {
-    const spider_field in = spider::image_of(given, given.in, spider::element_bytes(kernel), image);
-    const spider_field out = spider::image_of(given, given.out, spider::output_bytes(kernel), image);
-    if (Outcome swept = spider::run_passes(kernel, in, out, box, part, steps, given.scratch, stream);
-        swept.status != SPIDER_OK)
-      return swept;
-  }
-  return {};
+  return spider::run_passes(kernel, given, box, part, steps, stream);
 }
 
 /// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for
@@ -208,7 +204,7 @@ Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spide
   if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
     return loaded;
   if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
-  if (kernel->pass_count > 0) return run_passes_of_images(*kernel, given, points, part, 1, stream);
+  if (kernel->pass_count > 0) return run_in_passes(*kernel, given, points, part, 1, stream);
   if (!are_loaded(*kernel, residencies)) {
     const spider::backend::FormSet forms = forms_for(*kernel, given, part, residencies, steps);
     Outcome loaded = spider::backend::load(*kernel, forms, residencies);
@@ -406,7 +402,7 @@ Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int6
     Outcome swept;
     if (kernel->pass_count > 0) {
       done = steps;
-      swept = run_passes_of_images(*kernel, given, whole_interior(*given.in), nullptr, steps, stream);
+      swept = run_in_passes(*kernel, given, whole_interior(*given.in), nullptr, steps, stream);
     } else {
       swept = run_sweeps(*kernel, all_sweeps, in_pairs, residencies, stream, turns, done);
     }

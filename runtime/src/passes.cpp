@@ -4,9 +4,11 @@
 #include <array>
 #include <cstddef>
 #include <iterator>
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "batch.h"
 #include "field_memory.h"
 #include "fields.h"
 #include "ready_sweep.h"
@@ -53,16 +55,16 @@ struct Pass {
   const spider_kernel* kernel;
   int axis;
   HaloWidth reach;  ///< along it
+  bool in_planes;   ///< of a field of three axes: each is an image
   int row_axis;     ///< of planes: the axis that is the kernel's y
-
-  [[nodiscard]] bool sweeps_planes() const { return kernel->info.dimensions == 2; }
 };
 
 Pass find_pass(const spider_kernel& whole, std::size_t i) {
   const spider_kernel* kernel = whole.passes[i];
-  const bool in_planes = kernel->info.dimensions == 2 && whole.pass_row_axes != nullptr;
+  const bool in_planes = kernel->info.dimensions < whole.info.dimensions;
   const int row_axis = in_planes ? whole.pass_row_axes[i] : axis_y;
-  Pass pass{kernel, axis_x, {kernel->info.reach_low[axis_x], kernel->info.reach_high[axis_x]}, row_axis};
+  Pass pass{
+      kernel, axis_x, {kernel->info.reach_low[axis_x], kernel->info.reach_high[axis_x]}, in_planes, row_axis};
   for (const int other : {axis_y, axis_z}) {
     const HaloWidth reach{kernel->info.reach_low[other], kernel->info.reach_high[other]};
     if (reach.low <= 0 && reach.high <= 0) continue;
@@ -141,7 +143,8 @@ struct Scratch {
     field.stride[0] = field.extent[axis_y] * field.stride[1];
   }
 
-  [[nodiscard]] std::int64_t bytes() const { return field.extent[axis_z] * field.stride[0] * cell_bytes; }
+  [[nodiscard]] std::int64_t elements() const { return field.extent[axis_z] * field.stride[0]; }
+  [[nodiscard]] std::int64_t bytes() const { return elements() * cell_bytes; }
 };
 
 /// A part of a region whose cells the first pass finds `shift` cells further on: across a periodic face.
@@ -252,26 +255,36 @@ spider_field first_plane(spider_field field, int row_axis) {
   return field;
 }
 
-/// A pass over a box of fields: one of planes takes each as an image.
-ReadySweep make_ready_pass(const Pass& pass, const spider_field& in, const spider_field& out, const Box& box,
+/// Images of a batch that go through the passes together, from the first one's fields on.
+struct Together {
+  std::int64_t count = 1;
+  std::int64_t in_stride = 0, out_stride = 0;  ///< elements between images
+};
+
+/// A pass over a box of images: one of planes takes each plane of a field as an image.
+ReadySweep make_ready_pass(const Pass& pass, spider_field in, spider_field out, Box box, Together images,
                            const backend::Residencies& residencies) {
-  if (!pass.sweeps_planes()) return make_ready(*pass.kernel, {&in, &out}, box, nullptr, residencies, 1);
-  const spider_field first_in = first_plane(in, pass.row_axis);
-  const spider_field first_out = first_plane(out, pass.row_axis);
-  SweepFields fields{&first_in, &first_out};
-  fields.batch.count = in.extent[pass.row_axis == axis_z ? axis_y : axis_z];
-  fields.batch.stride = first_in.stride[0];
-  fields.batch.out_stride = first_out.stride[0];
-  fields.batch.out = &first_out;
-  const Box of_plane{{0, box.offset[pass.row_axis], box.offset[axis_x]},
-                     {1, box.extent[pass.row_axis], box.extent[axis_x]}};
-  return make_ready(*pass.kernel, fields, of_plane, nullptr, residencies, 1);
+  if (pass.in_planes) {
+    images = {in.extent[pass.row_axis == axis_z ? axis_y : axis_z], 0, 0};
+    in = first_plane(in, pass.row_axis);
+    out = first_plane(out, pass.row_axis);
+    images.in_stride = in.stride[0];
+    images.out_stride = out.stride[0];
+    box = {{0, box.offset[pass.row_axis], box.offset[axis_x]},
+           {1, box.extent[pass.row_axis], box.extent[axis_x]}};
+  }
+  SweepFields fields{&in, &out};
+  fields.batch.count = images.count;
+  fields.batch.stride = images.in_stride;
+  fields.batch.out_stride = images.out_stride;
+  fields.batch.out = &out;
+  return make_ready(*pass.kernel, fields, box, nullptr, residencies, 1);
 }
 
-/// Those of one sweep.
+/// Those of one sweep of some images, the first of which are `placed`.
 std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Placed& placed,
                                          const std::vector<Region>& regions,
-                                         const std::vector<Scratch>& scratch,
+                                         const std::vector<Scratch>& scratch, const Together& images,
                                          const std::vector<backend::Residencies>& residencies) {
   const spider_field& whole = placed.fields.in;
   std::vector<ReadyPass> ready;
@@ -280,6 +293,9 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
     const FaceRule rule = kernel.faces[pass.axis][0].rule;
     const std::int64_t in_bytes = element_bytes(*pass.kernel);
     const std::int64_t out_bytes = output_bytes(*pass.kernel);
+    const bool is_last = i + 1 == regions.size();
+    const Together apart{images.count, i == 0 ? images.in_stride : scratch[i - 1].elements(),
+                         is_last ? images.out_stride : scratch[i].elements()};
     const Range held = i == 0 ? Range{0, 0} : scratch[i - 1].region[static_cast<std::size_t>(pass.axis)];
     const auto pieces =
         i == 0 ? cut_at_faces(regions[0], whole, kernel) : std::vector<Piece>{{regions[i], {}}};
@@ -288,7 +304,7 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
       const spider_field in =
           i == 0 ? view_of(whole, {-shift[0], -shift[1], -shift[2]}, seen, in_bytes)
                  : view_of(scratch[i - 1].field, first_of(scratch[i - 1].region), seen, in_bytes);
-      const spider_field out = i + 1 == regions.size()
+      const spider_field out = is_last
                                    ? view_of(placed.fields.out, {0, 0, 0}, seen, out_bytes)
                                    : view_of(scratch[i].field, first_of(scratch[i].region), seen, out_bytes);
       Box box{};
@@ -296,7 +312,7 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
         box.offset[axis] = region[axis].first - seen.first[axis];
         box.extent[axis] = region[axis].end - region[axis].first;
       }
-      ready.push_back({pass.kernel, make_ready_pass(pass, in, out, box, residencies[i])});
+      ready.push_back({pass.kernel, make_ready_pass(pass, in, out, box, apart, residencies[i])});
     }
   }
   return ready;
@@ -323,12 +339,52 @@ Outcome prepare_passes(const spider_kernel& kernel, std::vector<backend::Residen
   return are_all ? Outcome{} : load_passes(kernel, residencies);
 }
 
-Outcome launch_all(const std::vector<ReadyPass>& ready, void* stream) {
-  for (const auto& [pass, sweep] : ready) {
-    if (Outcome swept = sweep.launch(*pass, stream); swept.status != SPIDER_OK) return swept;
-  }
-  return {};
+std::int64_t bytes_of_all(const std::vector<Scratch>& scratch) {
+  return std::accumulate(scratch.begin(), scratch.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Scratch& of_pass) { return sum + of_pass.bytes(); });
 }
+
+/// How many images go through the passes together, each of which leaves so many bytes between them: as many
+/// as the caller's scratch has room for, else as the L2 cache of an A100 or a newer device keeps. One of 3D,
+/// of which a launch has many planes.
+std::int64_t count_together(const spider_kernel& kernel, const SweepFields& given, std::int64_t bytes) {
+  constexpr std::int64_t cached_bytes = std::int64_t{32} << 20;
+  if (kernel.info.dimensions == 3) return 1;
+  const std::int64_t room =
+      given.scratch == nullptr ? cached_bytes : static_cast<std::int64_t>(given.scratch_bytes);
+  return std::clamp<std::int64_t>(room / std::max<std::int64_t>(bytes, 1), 1, given.batch.count);
+}
+
+/// Sweeps of some images at a time, whose scratch and passes are ready.
+struct PassSweeps {
+  const spider_kernel& kernel;
+  const Box& box;
+  const spider_part* part;
+  const std::vector<Scratch>& scratch;
+  const std::vector<backend::Residencies>& residencies;
+
+  /// So many images from one on, by `steps` sweeps from `in` to `out` and back.
+  [[nodiscard]] Outcome run(const SweepFields& given, std::int64_t image, std::int64_t count,
+                            std::int64_t steps, void* stream) const {
+    const spider_field in = image_of(given, given.in, element_bytes(kernel), image);
+    const spider_field out = image_of(given, given.out, output_bytes(kernel), image);
+    const std::int64_t in_stride = given.batch.stride_of(given.in);
+    const std::int64_t out_stride = given.batch.stride_of(given.out);
+    const std::array<Placed, 2> turns{place(kernel, in, out, part), place(kernel, out, in, part)};
+    const std::array<Together, 2> strides{{{count, in_stride, out_stride}, {count, out_stride, in_stride}}};
+    const std::vector<Region> regions =
+        regions_of(kernel, box_in_whole(box, turns.front().fields), turns.front());
+    std::array<std::vector<ReadyPass>, 2> ready;
+    for (std::size_t i = 0; i < 2 && static_cast<std::int64_t>(i) < steps; ++i)
+      ready.at(i) = make_ready_passes(kernel, turns.at(i), regions, scratch, strides.at(i), residencies);
+    for (std::int64_t step = 0; step < steps; ++step) {
+      for (const auto& [pass, sweep] : ready.at(static_cast<std::size_t>(step % 2))) {
+        if (Outcome swept = sweep.launch(*pass, stream); swept.status != SPIDER_OK) return swept;
+      }
+    }
+    return {};
+  }
+};
 
 }  // namespace
 
@@ -345,40 +401,34 @@ Outcome load_passes(const spider_kernel& kernel, std::vector<backend::Residencie
 
 std::uint64_t bytes_between_passes(const spider_kernel& kernel, const spider_field& in, const Box& box,
                                    const spider_part* part) {
-  const Placed placed = place(kernel, in, in, part);
-  std::uint64_t bytes = 0;
-  for (const Scratch& scratch : scratch_of(kernel, box, placed))
-    bytes += static_cast<std::uint64_t>(scratch.bytes());
-  return bytes;
+  return static_cast<std::uint64_t>(bytes_of_all(scratch_of(kernel, box, place(kernel, in, in, part))));
 }
 
-Outcome run_passes(const spider_kernel& kernel, const spider_field& in, const spider_field& out,
-                   const Box& box, const spider_part* part, std::int64_t steps, void* given, void* stream) {
+Outcome run_passes(const spider_kernel& kernel, const SweepFields& given, const Box& box,
+                   const spider_part* part, std::int64_t steps, void* stream) {
   std::vector<backend::Residencies> residencies;
   if (Outcome loaded = prepare_passes(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
-  const std::array<Placed, 2> turns{place(kernel, in, out, part), place(kernel, out, in, part)};
-  const std::vector<Region> regions =
-      regions_of(kernel, box_in_whole(box, turns.front().fields), turns.front());
-  std::vector<Scratch> scratch = scratch_of(kernel, box, turns.front());
-  std::uint64_t bytes = 0;
-  for (const Scratch& of_pass : scratch) bytes += static_cast<std::uint64_t>(of_pass.bytes());
+  const Placed placed = place(kernel, *given.in, *given.out, part);
+  std::vector<Scratch> scratch = scratch_of(kernel, box, placed);
+  const std::int64_t bytes = bytes_of_all(scratch);
+  const std::int64_t together = count_together(kernel, given, bytes);
   ScratchMemory memory(stream);
-  if (given == nullptr) {
-    if (Outcome got = memory.allocate(bytes); got.status != SPIDER_OK) return got;
+  if (given.scratch == nullptr) {
+    if (Outcome got = memory.allocate(static_cast<std::uint64_t>(bytes * together)); got.status != SPIDER_OK)
+      return got;
   }
-  auto* next = given == nullptr ? memory.data() : static_cast<std::byte*>(given);
+  auto* next = given.scratch == nullptr ? memory.data() : static_cast<std::byte*>(given.scratch);
   for (Scratch& of_pass : scratch) {
     of_pass.field.data = next;
-    next += of_pass.bytes();
+    next += of_pass.bytes() * together;
   }
-  std::vector<std::vector<ReadyPass>> ready;
-  for (std::size_t i = 0; i < turns.size() && static_cast<std::int64_t>(i) < steps; ++i)
-    ready.push_back(make_ready_passes(kernel, turns[i], regions, scratch, residencies));
-  for (std::int64_t i = 0; i < steps; ++i) {
-    if (Outcome swept = launch_all(ready[static_cast<std::size_t>(i % 2)], stream); swept.status != SPIDER_OK)
+  for (std::int64_t image = 0; image < given.batch.count; image += together) {
+    const std::int64_t count = std::min(together, given.batch.count - image);
+    const PassSweeps sweeps{kernel, box, part, scratch, residencies};
+    if (Outcome swept = sweeps.run(given, image, count, steps, stream); swept.status != SPIDER_OK)
       return swept;
   }
-  return given == nullptr ? memory.release() : Outcome{};
+  return given.scratch == nullptr ? memory.release() : Outcome{};
 }
 
 }  // namespace spider

@@ -1,12 +1,14 @@
 // The caller's memory between passes (spider_sweep.scratch), on the host.
 #include <gtest/gtest.h>
 #include <spider/spider.h>
+#include <spider/half.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "passes_far.cu"
 #include "passes_gaussian.cu"
 
 namespace {
@@ -109,6 +111,38 @@ TEST(Scratch, IsOfNoConcernToAnOlderCaller) {
   sweep.given.size = offsetof(spider_sweep, scratch);
   sweep.given.scratch = &sweep;
   EXPECT_EQ(sweep.run(), SPIDER_OK) << spider_last_error();
+}
+
+/// Five images of 7 x 120 cells, whose result is the same however many of them the scratch has room for.
+TEST(Scratch, LetsImagesGoTogether) {
+  constexpr std::int64_t count = 5;
+  constexpr std::int64_t rows = 7;
+  constexpr std::int64_t columns = 120;
+  constexpr std::int64_t apart = rows * columns + 8;
+  std::vector<spider::half> from(count * apart);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = spider::half(i * i % 97);
+  const auto run = [&](std::uint64_t images) {
+    std::vector<spider::half> to(count * apart);
+    const spider_field in{from.data(), {1, rows, columns}, {apart, columns}};
+    const spider_field out{to.data(), {1, rows, columns}, {apart, columns}};
+    spider_sweep sweep{};
+    sweep.size = sizeof sweep;
+    sweep.in = &in;
+    sweep.out = &out;
+    sweep.batch = count;
+    sweep.batch_stride = apart;
+    std::uint64_t bytes = 0;
+    EXPECT_EQ(spider_scratch_bytes(passes_far_kernel(), &sweep, &bytes), SPIDER_OK) << spider_last_error();
+    Memory memory(bytes * images);
+    sweep.scratch = memory.begin;
+    sweep.scratch_bytes = memory.bytes;
+    EXPECT_EQ(spider_run(passes_far_kernel(), &sweep), SPIDER_OK) << spider_last_error();
+    EXPECT_TRUE(memory.is_whole());
+    return to;
+  };
+  const std::vector<spider::half> by_one = run(1);
+  EXPECT_NE(by_one[4 * apart + 100], by_one[100]);
+  for (const std::uint64_t images : {2, 3, 5, 9}) EXPECT_EQ(run(images), by_one) << images << " together";
 }
 
 }  // namespace

@@ -164,9 +164,9 @@ typedef struct spider_sweep {
   uint64_t scratch_bytes; /**< that `scratch` has; 0 where it is NULL */
 } spider_sweep;
 
-/** How many bytes of `scratch` spider_run, or spider_run_steps, needs for this sweep, as many for all images
- * of a batch as for one; 0 where the kernel has no passes. Of the sweep's fields `in` is read, and of it
- * extents and strides; its data may be NULL. */
+/** How many bytes of `scratch` spider_run, or spider_run_steps, needs for this sweep; 0 where the kernel has
+ * no passes. Images of a batch in 2D take as many together as the scratch has multiples of that. `in` is read
+ * of the sweep's fields, and of it extents and strides; its data may be NULL. */
 SPIDER_PUBLIC spider_status spider_scratch_bytes(const spider_kernel* kernel, const spider_sweep* sweep,
                                                  uint64_t* bytes);
 

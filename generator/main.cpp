@@ -11,13 +11,13 @@
 
 namespace {
 
-/// Whether a variable of the environment is there and not empty.
+/// The value of an environment variable; empty where it is not set.
 std::string_view value_of(const char* variable) {
   const char* value = std::getenv(variable);
   return value == nullptr ? std::string_view() : value;
 }
 
-/// Colour is for people, who may forbid it (https://no-color.org).
+/// Colours are for terminals; users may disable them (https://no-color.org).
 bool wants_colour() {
   const std::string_view terminal = value_of("TERM");
   return isatty(STDERR_FILENO) != 0 && value_of("NO_COLOR").empty() && !terminal.empty() &&
@@ -27,7 +27,7 @@ bool wants_colour() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Beyond a limit on the size of files, write() shall fail and be reported; the signal would end us before.
+  // At a file size limit, write() shall fail and be reported; the signal would end the program.
   (void)std::signal(SIGXFSZ, SIG_IGN);
   return spidergen::cli::run(std::vector<std::string>(argv + 1, argv + argc), std::cin, std::cout, std::cerr,
                              wants_colour());

@@ -20,26 +20,26 @@ using spec::BoundaryRule;
 using spec::UpdateNode;
 using spec::UpdateOperation;
 
-/// The fields that an adjoint may have: of each field of the spec itself, its derivative, and what it is
-/// before each stage but the first.
+/// The fields that an adjoint may have: each field of the spec, its derivative, and its value before each
+/// stage but the first.
 class FieldPlaces {
  public:
   FieldPlaces(int fields, int stages) : fields_(fields), stages_(stages) {}
 
   [[nodiscard]] int count() const { return fields_ * (stages_ + 1); }
   [[nodiscard]] int bar(int field) const { return fields_ + field; }
-  /// Before stage `stage` > 0, which sees what another one wrote.
+  /// The field before stage `stage` > 0, after an earlier stage wrote it.
   [[nodiscard]] int before(int stage, int field) const { return fields_ * (stage + 1) + field; }
   [[nodiscard]] int field_of(int place) const { return place % fields_; }
   [[nodiscard]] bool is_bar(int place) const { return place / fields_ == 1; }
-  /// Of before(): the stage; 0 for others.
+  /// The stage of before(); 0 for other fields.
   [[nodiscard]] int stage_of(int place) const { return std::max(place / fields_ - 1, 0); }
 
  private:
   int fields_, stages_;
 };
 
-/// No cell of the caller's is read outside.
+/// The caller's cells outside the field are not read.
 void without_halo(spec::SystemField& field) {
   for (std::size_t axis = 0; axis < field.axes.size(); ++axis) {
     for (spec::Face* face : {&field.boundary[axis].low, &field.boundary[axis].high}) {
@@ -48,7 +48,7 @@ void without_halo(spec::SystemField& field) {
   }
 }
 
-/// The derivative continues where the field does; constants have none, and a halo is the caller's.
+/// The derivative has the field's faces; constants become 0, and a halo is the caller's.
 void become_bar(spec::SystemField& field, int dimensions) {
   field.name = bar_of(field.name);
   for (int axis = 3 - dimensions; axis < 3; ++axis) field.axes[static_cast<std::size_t>(axis)] = true;
@@ -94,7 +94,7 @@ class Transposer {
            std::find(spec_.scalars.begin(), spec_.scalars.end(), name) != spec_.scalars.end();
   }
 
-  /// Derivatives have fixed names, which the spec must not have given away.
+  /// Derivatives have fixed names, which the spec must not use.
   void check_names() {
     std::set<std::string> own(spec_.scalars.begin(), spec_.scalars.end());
     for (const spec::SystemField& field : spec_.fields) own.insert(field.name);
@@ -122,7 +122,7 @@ class Transposer {
       if (places_.is_bar(place)) {
         become_bar(field, spec_.dimensions);
       } else {
-        // The sweep itself reads none of its ghost cells.
+        // The sweep itself reads none of this field's ghost cells.
         if (!is_read_around(own)) without_halo(field);
         if (places_.stage_of(place) > 0) {
           field.name = fmt::format("{}_{}", field.name, places_.stage_of(place) + 1);
@@ -131,7 +131,7 @@ class Transposer {
       }
       all_[static_cast<std::size_t>(place)] = std::move(field);
     }
-    // By stage, where what it sees of each field is.
+    // By stage, the place of each field that the stage reads.
     seen_.resize(static_cast<std::size_t>(stages) + 1);
     for (int field = 0; field < static_cast<int>(spec_.fields.size()); ++field) seen_[0].push_back(field);
     for (int stage = 0; stage < stages; ++stage) {
@@ -141,7 +141,7 @@ class Transposer {
     }
   }
 
-  /// By node of the spec, the same of what a stage sees.
+  /// The spec's nodes, reading the places that a stage reads.
   const std::vector<int>& as_seen(int stage) {
     std::vector<int>& known = imported_[stage];
     if (!known.empty()) return known;
@@ -188,7 +188,7 @@ class Transposer {
     return result;
   }
 
-  /// Taps with the same value become one transposed read, and values with the same taps one value.
+  /// Taps with equal values become one transposed read, and values with equal taps one value.
   AdjointAssignment assignment(int field, const std::map<spec::Offset, Terms>& cells, bool adds) {
     Terms at_point;
     if (adds) at_point.emplace_back(1.0, bar_cell(field));
@@ -230,8 +230,8 @@ class Transposer {
     return faces.low.rule == rule && faces.high.rule == rule;
   }
 
-  /// Does the value at points outside do no harm, along all axes that taps reach along: is it 0 outside where
-  /// faces are constant, and does it repeat where they are periodic?
+  /// Is the value at points outside harmless, along all axes that taps reach along: is it 0 outside constant
+  /// faces, and does it repeat across periodic ones?
   [[nodiscard]] bool crosses_plainly(int field, const std::vector<spec::Tap>& taps, int node) const {
     for (std::size_t axis = 0; axis < 3; ++axis) {
       if (std::all_of(taps.begin(), taps.end(), [axis](const spec::Tap& tap) { return tap.at[axis] == 0; }))
@@ -256,7 +256,7 @@ class Transposer {
     return true;
   }
 
-  /// Sums of products of a derivative, 0 outside, and what is a number there.
+  /// True for sums of products of a derivative, which is 0 outside, and finite numbers there.
   [[nodiscard]] bool is_zero_outside(std::size_t axis, int root) const {
     enum class Outside { unknown, number, zero };
     const std::vector<bool> needed = nodes_.needed_by({root});
@@ -284,7 +284,7 @@ class Transposer {
     return known[static_cast<std::size_t>(root)] == Outside::zero;
   }
 
-  /// The fields that expressions read, or are assigned.
+  /// The fields that expressions read or assign.
   std::set<int> places_of(const std::vector<AdjointStage>& stages) const {
     std::vector<int> roots;
     std::set<int> found;
@@ -303,7 +303,7 @@ class Transposer {
     return found;
   }
 
-  /// The stages that write what derivatives need of later stages.
+  /// Adds the stages that recompute values which derivatives of later stages need.
   void recompute() {
     for (auto stage = static_cast<int>(spec_.stages.size()) - 1; stage-- > 0;) {
       std::vector<AdjointStage> all = backward_;
@@ -320,7 +320,7 @@ class Transposer {
     }
   }
 
-  /// Puts together what is used: fields of the spec, those before later stages, derivatives.
+  /// Collects the used fields: those of the spec, those before later stages, derivatives.
   void gather() {
     std::vector<AdjointStage>& stages = result_.stages;
     stages = forward_;

@@ -9,23 +9,23 @@
 
 namespace spidergen::adjoint {
 
-/// `adjoint(taps of the field that is assigned, value)`.
+/// `adjoint(taps of the assigned field, value)`.
 struct Transposed {
   std::vector<spec::Tap> taps;  ///< ascending
-  int node = 0;                 ///< the value's place in AdjointSystem::nodes
-  /// The same as the sum of the value at the taps' opposites, whatever faces these cross.
+  int node = 0;                 ///< index in AdjointSystem::nodes
+  /// Equal to the sum of the value at the opposite taps, whatever faces they cross.
   bool is_plain = false;
 };
 
-/// What a field becomes: a value at the point, and transposed reads.
+/// The new value of a field: a value at the point, plus transposed reads.
 struct AdjointAssignment {
-  int field = 0;  ///< its place in AdjointSystem::fields
-  int node = -1;  ///< its place in AdjointSystem::nodes; -1: nothing but transposed reads
+  int field = 0;  ///< index in AdjointSystem::fields
+  int node = -1;  ///< index in AdjointSystem::nodes; -1: only transposed reads
   std::vector<Transposed> transposed;
 };
 
 struct AdjointStage {
-  std::string comment;  ///< of which stage of the spec
+  std::string comment;  ///< names the stage of the spec
   std::vector<AdjointAssignment> assignments;
 };
 
@@ -33,7 +33,7 @@ struct AdjointStage {
 struct AdjointSystem {
   std::string name;
   std::string description;
-  std::vector<std::string> notes;  ///< lines for those who use it
+  std::vector<std::string> notes;  ///< lines for the user
   int dimensions = 2;
   spec::Storage storage = spec::Storage::f32;
   std::vector<spec::SystemField> fields;
@@ -42,12 +42,12 @@ struct AdjointSystem {
   std::vector<AdjointStage> stages;
 };
 
-/// What a derivative is called.
+/// The name of a derivative.
 [[nodiscard]] std::string bar_of(const std::string& field);
 
-/// Differentiates the stages of a system that has no errors, the last one first. Where derivatives need
-/// values that a stage has written, stages that write these into further fields come before. Errors are
-/// reported in `diagnostics`, and the result is then of no use.
+/// Differentiates the stages of a system without errors, the last one first. Where derivatives need values
+/// that a stage has written, preceding stages write them to further fields. Errors are reported in
+/// `diagnostics`; the result is then useless.
 [[nodiscard]] AdjointSystem adjoint_of(const spec::SystemSpec& spec, diag::Diagnostics& diagnostics);
 
 }  // namespace spidergen::adjoint

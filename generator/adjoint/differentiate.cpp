@@ -14,7 +14,7 @@ namespace {
 using spec::UpdateNode;
 using spec::UpdateOperation;
 
-/// Operations that leave out factors of 1 and summands of 0.
+/// Operations that omit factors of 1 and summands of 0.
 class Algebra {
  public:
   explicit Algebra(spec::ExpressionNodes& nodes) : nodes_(nodes) {}
@@ -75,7 +75,7 @@ class Differentiator {
   }
 
   Derivatives run() {
-    while (!open_.empty()) {  // arguments come after what takes them
+    while (!open_.empty()) {  // users are visited before their arguments
       const int place = open_.begin()->first;
       const Terms terms = std::move(open_.begin()->second);
       open_.erase(open_.begin());
@@ -103,12 +103,12 @@ class Differentiator {
     std::erase_if(to, [](const auto& term) { return term.first == 0; });
   }
 
-  /// The argument gets `weight` times the terms.
+  /// Adds `weight` times the terms to the argument.
   void give(int argument, const Terms& terms, double weight = 1) {
     if (depends_[static_cast<std::size_t>(argument)]) add(open_[argument], terms, weight);
   }
 
-  /// The argument gets what the function makes of the terms, as one value apart from a weight.
+  /// Adds the function of the terms to the argument, as one value apart from a weight.
   template <class Function>
   void give_product(int argument, const Terms& terms, const Function& product, double weight = 1) {
     if (!depends_[static_cast<std::size_t>(argument)]) return;
@@ -172,7 +172,7 @@ class Differentiator {
       const int less = of_.subtract(b, of_.number(1));
       return of_.multiply(of_.multiply(b, of_.operation(UpdateOperation::power, {a, less})), t);
     });
-    // Where the base is 0, so is the power for all exponents near a positive one.
+    // Where the base is 0, the power is 0 for all exponents near a positive one.
     give_product(b, terms, [&](int t) {
       const int is_positive = of_.compare(UpdateOperation::greater, a, of_.number(0));
       return of_.choose(is_positive, of_.multiply(of_.multiply(power, of_.call("log", a)), t), of_.number(0));
@@ -240,8 +240,8 @@ class Differentiator {
 
   spec::ExpressionNodes& nodes_;
   Algebra of_;
-  std::map<int, Terms, std::greater<>> open_;  ///< by node, what its users gave it
-  std::vector<bool> depends_;                  ///< on cells; of the nodes that were there before
+  std::map<int, Terms, std::greater<>> open_;  ///< by node, the terms from its users
+  std::vector<bool> depends_;                  ///< on cells; for the original nodes
   Derivatives derivatives_;
 };
 

@@ -11,12 +11,12 @@
 
 namespace spidergen::adjoint {
 
-/// Why an expression has no derivative here, in words; thrown within this room alone.
+/// Why an expression has no derivative here, in words; thrown only within this room.
 struct Objection {
   std::string text;
 };
 
-/// Values at a point, nodes, each times a weight, added up.
+/// A weighted sum of values at a point, given as nodes.
 using Terms = std::vector<std::pair<double, int>>;
 
 /// A cell that expressions read.
@@ -27,16 +27,16 @@ struct ReadCell {
   auto operator<=>(const ReadCell&) const = default;
 };
 
-/// By cell, what of its derivative arises at a point.
+/// By cell, its derivative's terms at a point.
 using Derivatives = std::map<ReadCell, Terms>;
 
-/// Reverse differentiation: of the sum of the nodes in `seeds`, each times its terms, with respect to each
-/// cell that they read. Scalars, indices and extents are constants; a choice is that of its condition, which
-/// is fixed, and `min`, `max` and `abs` are choices. `floor`, `ceil` and `round` have the derivative 0.
-/// Throws Objection.
+/// Reverse differentiation of the sum of the nodes in `seeds`, each times its terms, with respect to each
+/// cell that they read. Scalars, indices and extents are constants. A choice follows its condition, which is
+/// fixed; `min`, `max` and `abs` are choices. `floor`, `ceil` and `round` have the derivative 0. Throws
+/// Objection.
 [[nodiscard]] Derivatives differentiate(spec::ExpressionNodes& nodes, const std::map<int, Terms>& seeds);
 
-/// The sum of the terms as a node, a number 0 where there is none. Throws Objection.
+/// The sum of the terms as a node; the number 0 where there are none. Throws Objection.
 [[nodiscard]] int sum_of(spec::ExpressionNodes& nodes, const Terms& terms);
 
 }  // namespace spidergen::adjoint

@@ -16,7 +16,7 @@ using spec::Tap;
 using spec::UpdateNode;
 using spec::UpdateOperation;
 
-/// Has each tap the weight of the one on the other side along the axis?
+/// Does each tap have the weight of its mirror image along the axis?
 bool is_even_along(const std::vector<Tap>& taps, std::size_t axis) {
   return std::all_of(taps.begin(), taps.end(), [&](const Tap& tap) {
     spec::Offset other = tap.at;
@@ -30,7 +30,7 @@ bool has_steps(const spec::StencilSpec& spec) {
   return spec.steps != std::optional(1);
 }
 
-/// Is the transpose of the reversed weights the same rule?
+/// Is the transpose the reversed weights with the same rules?
 bool is_own_transpose(const spec::StencilSpec& spec, std::size_t axis) {
   const auto flat = [axis](const Tap& tap) { return tap.at[axis] == 0; };
   if (std::all_of(spec.taps.begin(), spec.taps.end(), flat)) return true;
@@ -151,7 +151,7 @@ std::optional<spec::StencilSpec> reversed(const spec::StencilSpec& spec) {
   std::sort(result.taps.begin(), result.taps.end(), [](const Tap& a, const Tap& b) { return a.at < b.at; });
   for (spec::AxisBoundary& axis : result.boundary) {
     for (spec::Face* face : {&axis.low, &axis.high}) {
-      // Steps continue in a halo; behind a constant face they do not.
+      // Steps advance the cells of a halo, but not ghost cells outside a constant face.
       if (face->rule == BoundaryRule::halo && !has_steps(spec)) face->rule = BoundaryRule::constant;
       face->value = 0;
     }

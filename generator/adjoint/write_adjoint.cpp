@@ -13,7 +13,7 @@
 namespace spidergen::adjoint {
 namespace {
 
-/// The spec's hash, not the generator's version: the text is the same until the spec is another one.
+/// The spec's hash, not the generator's version: the text changes only with the spec.
 std::vector<std::string> heading_of(const std::string& source, const std::string& hash,
                                     const std::vector<spec::Parameter>& parameters) {
   std::vector<std::string> lines{fmt::format(
@@ -40,7 +40,7 @@ void write_system_of(const spec::SystemSpec& system, std::vector<std::string> he
   result.text = write_system(made, heading);
 }
 
-/// Says so where cells are rounded to whole numbers, or results are of another storage.
+/// Reports cells that are rounded to integers, and results of another storage.
 void check_storage(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics) {
   if (spec::is_integer(spec.storage)) {
     diagnostics.error(spec.where.storage,
@@ -58,7 +58,7 @@ void check_storage(const spec::StencilSpec& spec, diag::Diagnostics& diagnostics
   }
 }
 
-/// What is written has to be a spec: limits of systems may not let it.
+/// The text has to be a valid spec: it may exceed limits of systems.
 void check(const spec::ReadResult& read, AdjointSpec& result) {
   const spec::ReadResult again = spec::read_spec({result.name + ".yaml", result.text}, {});
   if (!again.diagnostics.has_errors()) return;

@@ -7,15 +7,15 @@
 
 namespace spidergen::adjoint {
 
-/// The spec of an adjoint, not yet a file.
+/// The spec of an adjoint, before it is a file.
 struct AdjointSpec {
-  std::string name;  ///< of the stencil, the file's without ".yaml"
-  std::string text;  ///< YAML; of no use where there are errors
+  std::string name;  ///< of the stencil; the file's name without ".yaml"
+  std::string text;  ///< YAML; useless where there are errors
   diag::Diagnostics diagnostics;
 };
 
-/// Writes the adjoint of a sweep of the spec, which has been read without errors: a stencil with the weights
-/// reversed where that is one, else a system. Reports what has no adjoint.
+/// Writes the adjoint of a sweep of the spec, which has been read without errors: a stencil with reversed
+/// weights where that suffices, else a system. Reports features without an adjoint.
 [[nodiscard]] AdjointSpec write_adjoint(const spec::ReadResult& read);
 
 }  // namespace spidergen::adjoint

@@ -14,7 +14,7 @@ namespace {
 using spec::UpdateNode;
 using spec::UpdateOperation;
 
-// How firmly an expression holds together: what takes it as an argument asks for as much, or parentheses.
+// Precedence of an expression: an argument of lower precedence than its user requires gets parentheses.
 constexpr int choice = 0;
 constexpr int comparison = 1;
 constexpr int sum = 2;
@@ -22,9 +22,9 @@ constexpr int product = 3;
 constexpr int power = 4;
 constexpr int atom = 5;
 
-constexpr std::size_t longest_part = 400;    // of an expression that gets no name
-constexpr std::size_t longest_taps = 240;    // of a sum of cells that gets no operator
-constexpr std::size_t longest_value = 3000;  // of what a field becomes
+constexpr std::size_t longest_part = 400;    // of an expression without a name
+constexpr std::size_t longest_taps = 240;    // of a sum of cells without an operator
+constexpr std::size_t longest_value = 3000;  // of a field's new value
 
 bool is_negative_number(const UpdateNode& node) {
   return node.operation == UpdateOperation::number && std::signbit(node.value);
@@ -61,7 +61,7 @@ std::vector<int> ExpressionWriter::count_uses(const AdjointStage& stage) const {
   std::vector<int> uses(system_.nodes.size());
   for (const AdjointAssignment& one : stage.assignments) {
     if (one.node >= 0) ++uses[static_cast<std::size_t>(one.node)];
-    // What is taken at other points needs a name.
+    // A value taken at other points needs a name.
     for (const Transposed& read : one.transposed)
       uses[static_cast<std::size_t>(read.node)] += read.is_plain ? 2 : 1;
   }
@@ -127,7 +127,7 @@ std::string ExpressionWriter::cell(const std::string& name, const spec::Offset& 
 ExpressionWriter::Piece ExpressionWriter::piece_of(const UpdateNode& node) const {
   switch (node.operation) {
     case UpdateOperation::number:
-      // A sign holds no firmer than that of a sum.
+      // A sign has the precedence of a sum.
       return {fmt::format("{}", node.value), std::signbit(node.value) ? sum : atom};
     case UpdateOperation::cell:
       return {cell(system_.fields[static_cast<std::size_t>(node.which)].name, node.at), atom};

@@ -9,26 +9,26 @@
 
 namespace spidergen::adjoint {
 
-/// A stage in the words of a spec, in order: `let`, and what fields become.
+/// A stage in the words of a spec, in order: `let`, and the new values of fields.
 struct StageText {
   std::vector<std::pair<std::string, std::string>> values;
   std::vector<std::pair<std::string, std::string>> assignments;
 };
 
-/// Writes the expressions of a system. What occurs more than once in a stage, and what is long, gets a name;
-/// long sums of cells become operators.
+/// Writes the expressions of a system. Repeated and long expressions of a stage get names; long sums of cells
+/// become operators.
 class ExpressionWriter {
  public:
   explicit ExpressionWriter(const AdjointSystem& system);
 
   [[nodiscard]] StageText write(const AdjointStage& stage);
-  /// Of all stages that have been written, by name.
+  /// The operators of all written stages, by name.
   [[nodiscard]] const std::vector<std::pair<std::string, std::vector<spec::Tap>>>& operators() const {
     return operators_;
   }
 
  private:
-  /// An expression and how firmly it holds together: see the definition.
+  /// An expression and its precedence: see the definition.
   struct Piece {
     std::string text;
     int binding = 0;
@@ -45,7 +45,7 @@ class ExpressionWriter {
   [[nodiscard]] std::string taps(const std::vector<spec::Tap>& taps, const std::string& name);
 
   const AdjointSystem& system_;
-  std::vector<Piece> pieces_;  ///< by node, of the stage that is written
+  std::vector<Piece> pieces_;  ///< by node, of the current stage
   std::vector<std::pair<std::string, std::vector<spec::Tap>>> operators_;
 };
 

@@ -51,7 +51,7 @@ std::string taps_text(const std::vector<spec::Tap>& taps, int dimensions, std::s
   return text;
 }
 
-/// `fields` and the document's `boundary`, which is that of most fields.
+/// `fields`, and the most frequent boundary as the document's `boundary`.
 std::string fields_text(const AdjointSystem& system) {
   const std::size_t first = 3 - static_cast<std::size_t>(system.dimensions);
   std::map<std::string, int> counts;

@@ -13,18 +13,18 @@ namespace spidergen::cli {
 struct GenerateResult {
   diag::Diagnostics diagnostics;         ///< of this spec, by place
   std::vector<emit::EmittedFile> files;  ///< empty where there are errors
-  std::string explanation_text;          ///< for --explain, likewise
+  std::string explanation_text;          ///< for --explain; empty where there are errors
   std::string explanation_json;
 };
 
-/// The whole way from a spec's text to the files it becomes; the explanations predict for the architectures.
-/// Throws InternalError for bugs of ours only.
+/// Compiles a spec's text to its files; the explanations predict times for the architectures. Throws
+/// InternalError only for bugs of the generator.
 [[nodiscard]] GenerateResult generate(const spec::SpecSource& source,
                                       const std::vector<spec::ParameterOverride>& overrides,
                                       const plan::Request& request,
                                       const std::vector<std::string>& architectures);
 
-/// The same to the spec of the adjoint, one file; no explanations.
+/// The same for the spec of the adjoint, one file; no explanations.
 [[nodiscard]] GenerateResult generate_adjoint(const spec::SpecSource& source,
                                               const std::vector<spec::ParameterOverride>& overrides);
 

@@ -7,8 +7,8 @@
 
 namespace spidergen::cli {
 
-/// Writes messages, a line each, to a stream: `place: error: text`. Coloured for people at a terminal; the
-/// letters are the same.
+/// Writes messages, a line each, to a stream: `place: error: text`. Colours them on a terminal; the text is
+/// the same.
 class Messages {
  public:
   Messages(std::ostream& stream, bool coloured) : stream_(stream), coloured_(coloured) {}

@@ -21,8 +21,7 @@ namespace po = boost::program_options;
 
 using Strings = std::vector<std::string>;
 
-/// The architectures that have mma.sp, as nvcc names them: `a` is code for that one alone, `f` for its
-/// family.
+/// The architectures that have mma.sp, by nvcc's names: `a` restricts code to that one, `f` to its family.
 constexpr std::array<std::string_view, 22> known_architectures{
     "sm_80",   "sm_86",   "sm_87",   "sm_88",   "sm_89",   "sm_90",  "sm_90a",  "sm_100",
     "sm_100a", "sm_100f", "sm_103",  "sm_103a", "sm_103f", "sm_110", "sm_110a", "sm_110f",
@@ -60,7 +59,7 @@ po::options_description visible_options() {
   return all;
 }
 
-/// " (did you mean '--output'?)" for an abbreviation or a typing error.
+/// " (did you mean '--output'?)" for an abbreviation or a misspelling.
 std::string option_hint(const std::string& unknown) {
   const std::string begin = "--" + unknown.substr(unknown.find_first_not_of('-'));
   const po::options_description all = visible_options();
@@ -84,7 +83,7 @@ po::variables_map parse(const Strings& arguments) {
   all.add_options()("spec", po::value<Strings>());
   po::positional_options_description positions;
   positions.add("spec", -1);
-  // A guessed abbreviation would change its meaning with the next option that we add.
+  // A guessed abbreviation could change its meaning with a new option.
   const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
   po::variables_map values;
   try {
@@ -120,7 +119,7 @@ bool is_architecture(std::string_view name) {
   return std::find(known_architectures.begin(), known_architectures.end(), name) != known_architectures.end();
 }
 
-/// For '90', 'sm90' or 'compute_90'; nothing for a list with wrong marks between.
+/// For '90', 'sm90' or 'compute_90'; nothing for a list with wrong separators.
 std::string architecture_hint(const std::string& item) {
   const std::size_t begin = std::min(item.find_first_of("0123456789"), item.size());
   const std::size_t end = std::min(item.find_first_not_of("0123456789", begin), item.size());

@@ -12,37 +12,37 @@ namespace spidergen::cli {
 
 enum class ExplainFormat { text, json };
 
-/// The command line, checked: what contradicts itself never gets here.
+/// The checked command line, without contradictions.
 struct Options {
   std::vector<std::string> specs;  ///< paths as written; "-" is standard input
   std::string output;              ///< folder; "." where none was given and none is needed
-  bool write = false;              ///< a folder was given to write to
-  std::string name;  ///< of the stencil, where the command line calls the one spec otherwise; else empty
+  bool write = false;              ///< write to a given folder
+  std::string name;  ///< of the stencil, where the command line renames its one spec; else empty
   std::vector<spec::ParameterOverride> overrides;
   std::string axes;                        ///< as spec::SpecSource::axes
-  std::vector<std::string> architectures;  ///< such as sm_90a; ascending, each once
-  std::optional<plan::Engine> engine;      ///< nothing: the plan's own choice
+  std::vector<std::string> architectures;  ///< such as sm_90a; ascending, without duplicates
+  std::optional<plan::Engine> engine;      ///< nothing: chosen by the plan
   bool check = false;
   bool list_outputs = false;
   bool explain = false;
   ExplainFormat explain_format = ExplainFormat::text;
-  bool adjoint = false;     ///< write the specs of the adjoints in the place of kernels
+  bool adjoint = false;     ///< write the specs of the adjoints instead of kernels
   std::string new_stencil;  ///< of --new; empty otherwise
-  bool new_system = false;  ///< is that a system of equations?
+  bool new_system = false;  ///< is it a system of equations?
   bool version = false;
   bool help = false;
 };
 
-/// What is wrong with a command line, in words.
+/// An error in a command line, in words.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// Reads the arguments behind the program's name. Throws UsageError.
+/// Reads the arguments after the program's name. Throws UsageError.
 [[nodiscard]] Options parse_options(const std::vector<std::string>& arguments);
 
-/// What --help prints.
+/// The text of --help.
 [[nodiscard]] std::string help_text();
 
 /// The command line that writes the files of one spec with these options, for a POSIX shell.

@@ -26,7 +26,7 @@ namespace {
 
 enum ExitStatus : int { exit_done = 0, exit_error = 1, exit_usage = 2, exit_internal = 3 };
 
-/// Of the files that a spec becomes, behind its name.
+/// Endings of a spec's files, after its name.
 const std::vector<std::string_view> kernel_endings{".cu", ".h"};
 const std::vector<std::string_view> adjoint_endings{"_adjoint.yaml"};
 
@@ -40,7 +40,7 @@ struct Generated {
 std::optional<spec::SpecSource> read_source(const std::string& path, const Options& options, std::istream& in,
                                             const Messages& messages) {
   if (path == "-") {
-    std::string text(spec::longest_text + 1, '\0');  // one more than what is too long
+    std::string text(spec::longest_text + 1, '\0');  // one more than allowed
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
     return spec::SpecSource{path, std::move(text), options.name, options.axes};
@@ -80,7 +80,7 @@ std::optional<Generated> generate_one(const std::string& path, const Options& op
   return generated;
 }
 
-/// All specs, or nothing where one has an error; every spec is read, so that all errors are told at once.
+/// All specs, or nothing where one has an error; reads every spec, so that all errors are reported together.
 std::optional<std::vector<Generated>> generate_all(const Options& options, std::istream& in,
                                                    const Messages& messages) {
   std::vector<Generated> all;
@@ -102,7 +102,7 @@ void require_different(const std::vector<std::string>& names) {
   }
 }
 
-/// The files of the specs, by their paths and --name alone: a spec's stencil has the name of its file.
+/// The files of the specs, from their paths and --name alone: a spec's stencil has the name of its file.
 std::vector<std::string> expected_outputs(const Options& options) {
   std::vector<std::string> paths;
   for (const std::string& spec : options.specs) {
@@ -235,7 +235,7 @@ int run(const std::vector<std::string>& arguments, std::istream& in, std::ostrea
     return exit_usage;
   } catch (const std::exception& error) {
     mistake = error.what();
-  } catch (...) {  // muParser's are no std::exception
+  } catch (...) {  // muParser's exceptions are no std::exception
     mistake = "an exception of a library";
   }
   err << "spider-gen: internal error: " << diag::printable(mistake)

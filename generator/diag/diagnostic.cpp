@@ -10,7 +10,7 @@
 namespace spidergen::diag {
 namespace {
 
-/// The code point of the two- or three-byte UTF-8 character that begins `text`, or 0 where none does.
+/// The code point of the two- or three-byte UTF-8 character that begins `text`; 0 without one.
 unsigned code_point(std::string_view text) {
   const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto continues = [&](std::size_t i) { return i < text.size() && (byte(i) & 0xC0U) == 0x80U; };
@@ -21,7 +21,7 @@ unsigned code_point(std::string_view text) {
   return 0;
 }
 
-/// C1 controls, line separators, the marks that turn the direction of text, and the byte order mark.
+/// C1 controls, line separators, marks that change the direction of text, and the byte order mark.
 bool is_steering(unsigned code) {
   return (code >= 0x80 && code < 0xA0) || code == 0x061C || code == 0x200E || code == 0x200F ||
          (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069) || code == 0xFEFF;

@@ -11,7 +11,7 @@
 
 namespace spidergen::diag {
 
-/// The name of a file, shared by all places in it: a spec may have hundreds of thousands.
+/// The name of a file, shared by all locations in it: a spec may have hundreds of thousands.
 class FileName {
  public:
   FileName() = default;
@@ -29,7 +29,7 @@ class FileName {
   std::shared_ptr<const std::string> name_;
 };
 
-/// A place in a spec. `line` and `column` count from 1; 0 means that the place is the file as a whole.
+/// A place in a spec. `line` and `column` count from 1; 0 means the file as a whole.
 struct SourceLocation {
   FileName file;
   int line = 0;
@@ -40,7 +40,7 @@ struct SourceLocation {
 
 enum class Severity { error, warning };
 
-/// One thing to tell the user: what is wrong, and what would be right.
+/// One message to the user: the error, and the correction.
 struct Diagnostic {
   SourceLocation where;
   Severity severity = Severity::error;
@@ -49,10 +49,10 @@ struct Diagnostic {
   bool operator==(const Diagnostic&) const = default;
 };
 
-/// More errors of one spec than this are not told: nobody reads them, and a large file may hold very many.
+/// Further errors of a spec are not reported: nobody reads them, and a large file may have very many.
 inline constexpr std::size_t most_errors = 100;
 
-/// The diagnostics of one spec in the order in which they were found.
+/// The diagnostics of one spec, in order of detection.
 struct Diagnostics {
   std::vector<Diagnostic> items;
   std::size_t errors = 0;  ///< among `items`
@@ -62,14 +62,14 @@ struct Diagnostics {
   void warning(SourceLocation where, std::string text);
   void append(const Diagnostics& other);
   [[nodiscard]] bool has_errors() const { return errors > 0; }
-  /// Whether further errors would not be told.
+  /// Whether further errors are dropped.
   [[nodiscard]] bool full() const { return errors >= most_errors; }
-  /// Sorts by place, so that a file's messages read from top to bottom; equal places keep their order.
+  /// Sorts by place, so that a file's messages read from top to bottom; stable for equal places.
   void sort_by_location();
 };
 
-/// The text with every character that could steer a terminal, or reorder what it shows, written as an escape
-/// such as `\x1b` or `\u202e`.
+/// The text with every character that could control a terminal, or reorder its output, escaped, such as
+/// `\x1b` or `\u202e`.
 [[nodiscard]] std::string printable(std::string_view text);
 
 /// `file:line:column`, printable; line and column are left out where they are 0.
@@ -78,7 +78,7 @@ struct Diagnostics {
 /// `file:line:column: error: text`, printable; line and column are left out where they are 0.
 [[nodiscard]] std::string to_string(const Diagnostic& diagnostic);
 
-/// A bug of ours: what() says which promise was broken. Users should never see one.
+/// A bug of the generator: what() names the broken promise. Users should never see one.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

@@ -30,7 +30,7 @@ std::string taps_text(const std::vector<plan::CoreTap>& taps, spec::Storage stor
   return text;
 }
 
-/// Where there are several sums: which one each tap adds to.
+/// With several sums: the sum of each tap.
 std::string tap_sums_text(const std::vector<plan::CoreTap>& taps, std::size_t sums) {
   if (sums == 1) return "";
   std::vector<int> places;

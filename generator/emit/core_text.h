@@ -6,12 +6,12 @@
 
 namespace spidergen::emit {
 
-/// The storage, the taps, and the blocks of a multiprocessor.
+/// Binds the storage, the taps, and the blocks of a multiprocessor.
 void bind_core_taps(const Kernel& kernel, render::Bindings& bindings);
 
-/// How CUDA cores compute, for --explain's JSON.
+/// Figures of a kernel on CUDA cores, for --explain's JSON.
 struct CoreFigures {
-  std::string in_code;  ///< why taps are not in the code
+  std::string in_code;  ///< why taps are in a table
   int outputs = 0;      ///< of a thread along x
   int tile_rows = 0;
   int ring_rows = 0;
@@ -24,7 +24,7 @@ struct CoreFigures {
   std::string ring = "null";  ///< of planes
 };
 
-/// What all schemes have of it.
+/// The figures that all schemes have.
 template <class Scheme>
 [[nodiscard]] CoreFigures core_figures(const Scheme& scheme) {
   CoreFigures figures;

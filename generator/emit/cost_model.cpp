@@ -27,7 +27,7 @@ PointCost conv_stencil_cost(const BoxTile& tile) {
   const int width = 2 * tile.radius + 1;
   const double steps = ceil_div(width * width, fragment_depth) * ceil_div(tile.side, fragment);
   const double halves = ceil_div(tile.radius + 1, fragment_depth);
-  // B ceil(A / (2 c (r + 1))) of Table 1 for one of the A B points of a large field.
+  // B ceil(A / (2 c (r + 1))) of Table 1, for one of the A B points of a large field.
   const double per_point = 1.0 / (2.0 * tile.side * (tile.radius + 1));
   return {512 * steps * halves * per_point, 64 * steps * per_point, 64 * steps * halves * per_point};
 }

@@ -6,34 +6,33 @@
 
 namespace spidergen::emit {
 
-/// What a method does to update one point of a large field, in the SPIDER paper's model (section 2, Table 1).
+/// The cost of a method for one point of a large field, in the SPIDER paper's model (section 2, Table 1).
 struct PointCost {
-  double operations = 0;  ///< multiply-adds, those with zeros included
-  double input = 0;       ///< elements of the field that are read
-  double parameters = 0;  ///< elements of the kernel matrices that are read
+  double operations = 0;  ///< multiply-adds, including those with zeros
+  double input = 0;       ///< elements read from the field
+  double parameters = 0;  ///< elements read from the kernel matrices
 
   bool operator==(const PointCost&) const = default;
 };
 
-/// A box stencil in 2D of `radius` >= 1, of which a tile of side x side points is updated at once.
+/// A 2D box stencil of `radius` >= 1 that updates a tile of side x side points at a time.
 struct BoxTile {
   int radius = 1;
   int side = 8;
 };
 
-/// Nothing but the weights and the points themselves (Table 1).
+/// Only the weights and the points themselves (Table 1).
 [[nodiscard]] PointCost lower_bound_cost(const BoxTile& tile);
 /// ConvStencil (Table 1).
 [[nodiscard]] PointCost conv_stencil_cost(const BoxTile& tile);
-/// TCStencil (Table 1) with its L = 16, whose tiles are (L - 2 r) x (L - 2 r) whatever `side` is; nothing
-/// from radius 8 on, where none are left.
+/// TCStencil (Table 1) with its L = 16, whose tiles are (L - 2 r) x (L - 2 r) for any `side`; nothing from
+/// radius 8 on, where no outputs are left.
 [[nodiscard]] std::optional<PointCost> tc_stencil_cost(const BoxTile& tile);
 /// LoRAStencil (Table 1), which needs symmetric weights.
 [[nodiscard]] PointCost lora_stencil_cost(const BoxTile& tile);
-/// SPIDER (section 3.1, "Quantitative Analysis"). The formula printed there for its operations does not give
-/// the figure of the paper's Table 2; this is the one that does, see spider_operations_as_printed. Nothing
-/// where side < 2 r + 2: fewer points in a row leave less than half of the matrix zero, so that it is not
-/// 2:4.
+/// SPIDER (section 3.1, "Quantitative Analysis"). The printed formula for its operations does not give the
+/// figure of the paper's Table 2; this one does, see spider_operations_as_printed. Nothing where side < 2 r +
+/// 2: with fewer points in a row less than half of the matrix is zero, so that it is not 2:4.
 [[nodiscard]] std::optional<PointCost> spider_cost(const BoxTile& tile);
 
 /// The smallest multiple of 8 that is wide enough for all methods but TCStencil: 8 up to radius 3, 16 up
@@ -47,7 +46,7 @@ struct BoxTile {
 
 struct MethodCost {
   std::string_view method;
-  std::optional<PointCost> cost;  ///< none where the method does not go that far
+  std::optional<PointCost> cost;  ///< none where the method does not support the radius
 };
 
 /// The rows of the paper's Table 2, in its order.

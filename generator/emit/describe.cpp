@@ -24,7 +24,7 @@ namespace {
 std::string reach_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::vector<std::string> axes;
   for (int axis = 3 - spec.dimensions; axis < 3; ++axis) {
-    // Not "-0" where taps reach to one side only.
+    // Avoids "-0" where taps reach to one side only.
     const int low = plan.op.reach_low[axis];
     axes.push_back(
         fmt::format("{} {}..{}", spec::axis_letters[axis], low == 0 ? 0 : -low, plan.op.reach_high[axis]));
@@ -65,7 +65,7 @@ std::string shapes_text(const spec::StencilSpec& spec) {
   return fmt::format("{}", fmt::join(shapes, ", "));
 }
 
-/// Of a spec that names its sums: each, and what its weights sum to.
+/// For a spec that names its sums: each sum, and the sum of its weights.
 void describe_sums(const spec::StencilSpec& spec, const plan::RoundedWeights& weights,
                    std::vector<std::string>& lines) {
   for (int i = 0; i < std::ssize(spec.sums); ++i) {
@@ -85,7 +85,7 @@ void describe_sums(const spec::StencilSpec& spec, const plan::RoundedWeights& we
   }
 }
 
-/// What becomes of the sum, and what that takes.
+/// Describes the update and its fields.
 void describe_update(const spec::StencilSpec& spec, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("Update    {}", spec.update->text));
   std::vector<std::string> fields;
@@ -97,7 +97,7 @@ void describe_update(const spec::StencilSpec& spec, std::vector<std::string>& li
   if (!spec.scalars.empty()) lines.push_back(fmt::format("Scalars   {}", fmt::join(spec.scalars, ", ")));
 }
 
-/// How results are stored, where that is not said by the storage of a floating-point number.
+/// How results are stored, where the storage is not a floating-point type.
 std::string results_text(const spec::StencilSpec& spec) {
   const spec::Storage output = spec::output_of(spec);
   const std::string stored = spec.output ? fmt::format(", {} results", storage_name(output)) : "";
@@ -116,7 +116,7 @@ std::string bound_text(const plan::ErrorBound& bound) {
                      bound.absolute);
 }
 
-/// Where the storage loses time steps.
+/// Says where the storage loses time steps.
 void describe_lost_steps(const spec::StencilSpec& spec, int steps, std::vector<std::string>& lines) {
   const std::optional<double> lost = plan::lost_difference(spec, steps);
   if (!lost || *lost < plan::largest_silent_loss) return;
@@ -139,7 +139,7 @@ std::string engine_text(const spec::StencilSpec& spec, plan::Engine engine) {
   return name;
 }
 
-/// Steps that are taken as one, and how long one takes.
+/// Describes composed steps, and the time of one.
 void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
   const plan::ComposedSteps& composition = *plan.composition;
   lines.push_back(fmt::format(
@@ -165,7 +165,7 @@ void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& l
   }
 }
 
-/// Passes, with what each would take of a sweep's estimate.
+/// Describes passes, with the share of each in a sweep's estimate.
 void describe_passes(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("Passes    {}, one after the other, of {:.0f} us in all", plan.passes.size(),
                               plan.microseconds));
@@ -177,7 +177,7 @@ void describe_passes(const plan::KernelPlan& plan, std::vector<std::string>& lin
   }
 }
 
-/// What is multiplied. Bands are their scheme's to describe.
+/// Describes the products. Schemes of bands describe theirs.
 void describe_products(const plan::Contraction& contraction, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}",
                               contraction.mapping.name, contraction.products.size(), "mma.sp.m16n8k32",
@@ -235,7 +235,7 @@ std::string summary(const spec::StencilSpec& spec) {
                      counted(spec::count_taps(spec), "tap"));
 }
 
-/// Which axis of the spec each axis of the kernel is.
+/// The axis of the spec for each axis of the kernel.
 std::string axes_text(const spec::StencilSpec& spec) {
   std::vector<std::string> axes;
   const std::size_t first = spec::axis_letters.size() - spec.stored_axes.size();

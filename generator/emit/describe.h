@@ -19,14 +19,14 @@ namespace spidergen::emit {
 /// "1 tap", "2 taps".
 [[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);
 
-/// "x nearest", or both faces where they differ; a constant as the storage has it.
+/// "x nearest", or both faces where they differ; a constant is rounded to the storage.
 [[nodiscard]] std::string axis_faces_text(int axis, const spec::AxisBoundary& faces, spec::Storage storage);
 
-/// Adds the line of the parameters, if there are any, with those of the command line marked.
+/// Adds the line of the parameters, if there are any, and marks those from the command line.
 void describe_parameters(const std::vector<spec::Parameter>& parameters, std::vector<std::string>& lines);
 
-/// Adds what the other of windows and pairs of rows would take, where there was a choice, and why windows
-/// were taken; and the distance of diagonals, in 2D.
+/// Where windows and pairs of rows are both possible, adds the cost of the other one and the reason for
+/// windows; and the distance of diagonals, in 2D.
 void describe_mappings(const plan::KernelPlan& plan, std::string_view why_windows,
                        std::vector<std::string>& lines);
 void describe_diagonals(const plan::Contraction& contraction, std::vector<std::string>& lines);

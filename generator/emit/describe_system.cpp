@@ -57,11 +57,20 @@ std::string reach_text(const spec::SystemSpec& spec, const plan::SystemSweep& sw
   return fmt::format("{}", fmt::join(axes, ", "));
 }
 
-/// Operations with numbers, those of weights included.
+/// Arithmetic operations, including those of weights.
 std::ptrdiff_t count_operations(const plan::SystemSweep& sweep) {
   return std::count_if(sweep.nodes.begin(), sweep.nodes.end(), [](const spec::UpdateNode& node) {
     return node.operation >= UpdateOperation::negate && node.operation <= UpdateOperation::call;
   });
+}
+
+/// What each lane has, or the scheme of the update.
+std::string computed_by(const plan::SystemSweep& sweep) {
+  if (sweep.update)
+    return fmt::format("an update of {} by {}", counted(std::ssize(sweep.update->spec.sums), "sum"),
+                       plan::scheme_name(sweep.update->plan.scheme));
+  if (sweep.lines == 1) return counted(sweep.columns, "point") + " a lane";
+  return fmt::format("{} x {} points a lane", sweep.lines, sweep.columns);
 }
 
 int sum_of_bytes(const plan::SystemPlan& plan) {
@@ -114,12 +123,10 @@ std::vector<std::string> report_system(const spec::SystemSpec& spec, const plan:
   for (std::size_t i = 0; i < plan.sweeps.size(); ++i) {
     const plan::SystemSweep& sweep = plan.sweeps[i];
     lines.push_back(fmt::format("Sweep {}   {}", i + 1, describe_sweep(spec, sweep)));
-    const std::string of_lane = sweep.lines == 1 ? counted(sweep.columns, "point")
-                                                 : fmt::format("{} x {} points", sweep.lines, sweep.columns);
-    lines.push_back(fmt::format("          {}, reach {}; {} and {} bytes a point; {} a lane",
+    lines.push_back(fmt::format("          {}, reach {}; {} and {} bytes a point; {}",
                                 counted(std::ssize(sweep.rows), "row"), reach_text(spec, sweep),
                                 counted(count_operations(sweep), "operation"), sweep.bytes_per_point,
-                                of_lane));
+                                computed_by(sweep)));
     for (const plan::SystemReduction& one : sweep.reductions) {
       const spec::Reduction& reduction = spec.reductions[static_cast<std::size_t>(one.which)];
       lines.push_back(fmt::format("          {}: {} of {} at all points", reduction.name,
@@ -168,9 +175,11 @@ std::string explain_system_json(const spec::SystemSpec& spec, const plan::System
     for (const plan::ReadRow& row : sweep.rows)
       rows.push_back(fmt::format("[{}, {}, {}, {}, {}]", row.field, row.dz, row.dy, row.low, row.high));
     sweeps.push_back(fmt::format(
-        R"(    {{"first_stage": {}, "stages": {}, "bytes": {}, "operations": {}, "columns": {}, "lines": {}, "rows": [{}]}})",
+        R"(    {{"first_stage": {}, "stages": {}, "bytes": {}, "operations": {}, "columns": {}, "lines": {}, "update": {}, "rows": [{}]}})",
         sweep.first_stage, sweep.stages, sweep.bytes_per_point, count_operations(sweep), sweep.columns,
-        sweep.lines, fmt::join(rows, ", ")));
+        sweep.lines,
+        sweep.update ? fmt::format("\"{}\"", plan::scheme_name(sweep.update->plan.scheme)) : "null",
+        fmt::join(rows, ", ")));
   }
   std::vector<std::string> scalars;
   for (const std::string& scalar : spec.scalars) scalars.push_back('"' + scalar + '"');

@@ -8,7 +8,7 @@
 
 namespace spidergen::emit {
 
-/// The spec's description, or what kind of system it is.
+/// The spec's description, or the kind of system.
 [[nodiscard]] std::string system_summary(const spec::SystemSpec& spec);
 
 /// "Stages 1 and 2: vx, vy, p".
@@ -22,8 +22,7 @@ namespace spidergen::emit {
 [[nodiscard]] std::vector<std::string> report_system(const spec::SystemSpec& spec,
                                                      const plan::SystemPlan& plan);
 
-/// The plan for a person to read, each line ending in a newline: fields, sweeps, and the bytes a point that
-/// none can be faster than.
+/// The plan for a person to read, each line ending in a newline: fields, sweeps, and the least bytes a point.
 [[nodiscard]] std::string explain_system_text(const spec::SystemSpec& spec, const plan::SystemPlan& plan,
                                               const std::vector<std::string>& architectures);
 

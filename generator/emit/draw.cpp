@@ -14,7 +14,7 @@
 namespace spidergen::emit {
 namespace {
 
-/// A matrix as letters, its rows and columns labelled by what they are in the field.
+/// A matrix as letters, with rows and columns labelled by their positions in the field.
 struct Drawing {
   std::vector<plan::Position> outputs;
   std::vector<std::string> rows;  ///< a character per column
@@ -43,7 +43,7 @@ Drawing letters_of(const plan::TileMapping& mapping, const plan::Matrix& matrix)
   return drawing;
 }
 
-/// Where the positions go when they are sorted.
+/// The indices of the positions in sorted order.
 std::vector<int> natural_order(const std::vector<plan::Position>& positions) {
   std::vector<int> order(positions.size());
   std::iota(order.begin(), order.end(), 0);
@@ -75,7 +75,7 @@ std::string in_groups(const std::string& letters, int size) {
   return text;
 }
 
-/// An output's place; its row where there are two.
+/// An output's place, with its row where there are two.
 std::string label(const std::vector<plan::Position>& outputs, int row) {
   const bool one_row =
       std::all_of(outputs.begin(), outputs.end(), [](const plan::Position& output) { return output.y == 0; });

@@ -22,11 +22,6 @@
 namespace spidergen::emit {
 namespace {
 
-/// The oldest architecture, as a number, that runs an engine's kernels: mma.sp begins with 8.0.
-int minimum_arch(plan::Engine engine) {
-  return engine == plan::Engine::cuda ? oldest_arch : 80;
-}
-
 std::string faces_text(const spec::StencilSpec& spec) {
   std::vector<std::string> axes;
   for (const spec::AxisBoundary& axis : spec.boundary) {
@@ -41,7 +36,7 @@ std::string faces_text(const spec::StencilSpec& spec) {
 }
 
 std::string tap_rows_text(const plan::KernelPlan& plan) {
-  constexpr std::size_t rows_per_line = 6;  // of steps, whose rows are many and all alike
+  constexpr std::size_t rows_per_line = 6;  // for steps, which have many rows of one form
   std::string text;
   for (std::size_t i = 0; i < plan.tap_rows.size(); ++i) {
     const plan::TapRow& row = plan.tap_rows[i];
@@ -52,7 +47,7 @@ std::string tap_rows_text(const plan::KernelPlan& plan) {
   return text;
 }
 
-/// A line per tap row, folded after four taps. Of several sums each tap says which it belongs to.
+/// A line per tap row, folded after four taps. With several sums each tap names its own.
 std::string taps_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   constexpr int taps_per_line = 4;
   std::string text;
@@ -70,7 +65,7 @@ std::string taps_text(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   return text;
 }
 
-/// What a caller must know, for the header.
+/// The contract with a caller, for the header.
 std::string contract_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::string text =
       fmt::format("/* The kernel for spider_apply and its kin; fields hold {}{}.", storage_name(spec.storage),
@@ -90,7 +85,7 @@ EmittedFile emit_header(const spec::StencilSpec& spec, const plan::KernelPlan& p
           header_text(spec.name, contract_text(spec, plan), provenance(spec, summary(spec), version))};
 }
 
-/// What all kernels tell of their stencil.
+/// Binds the stencil's facts, common to all kernels.
 void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, render::Bindings& bindings) {
   bindings["report"] = comment_text(report(spec, plan));
   bindings["faces"] = faces_text(spec);
@@ -101,7 +96,7 @@ void bind_stencil(const spec::StencilSpec& spec, const plan::KernelPlan& plan, r
   bindings["reach_high"] = fmt::format("{}", fmt::join(plan.op.reach_high, ", "));
 }
 
-/// The forms of a kernel that is compiled for the host: of all steps, and of one.
+/// The forms of a kernel that is compiled for the host: for all steps, and for one.
 std::string host_forms_text(const Kernel& kernel) {
   const auto form = [&](int steps) {
     const bool adds_identity = kernel.plan.weights.adds_identity;
@@ -121,7 +116,7 @@ std::string host_forms_text(const Kernel& kernel) {
   return steps == 1 ? form(1) : form(steps) + "\n" + form(1);
 }
 
-/// The name of the struct that forms are made of, with the update where there is one.
+/// The struct from which forms are made, with the update where there is one.
 std::string with_update(std::string form) {
   for (const std::string_view stencil : {"Stencil", "SingleStep"}) {
     const std::string plain = fmt::format("<{}", stencil);
@@ -132,7 +127,7 @@ std::string with_update(std::string form) {
   return form;
 }
 
-/// The scheme's text; of composed steps that of all as one, and in a namespace that of a single one.
+/// The scheme's text; for composed steps that of all as one, and in a namespace that of a single step.
 SchemeText scheme_text(const Kernel& kernel) {
   const auto text_for = [](const plan::Scheme& scheme, const Kernel& of) {
     return std::visit([&](const auto& chosen) { return text_of(chosen, of); }, scheme);
@@ -153,7 +148,7 @@ SchemeText scheme_text(const Kernel& kernel) {
                   "namespace single_step {\n\n" + left.stencil + "\n\n}  // namespace single_step";
   constexpr std::string_view stencil = "<Stencil";
   for (std::string& form : text.forms) {
-    form.pop_back();  // its comma
+    form.pop_back();  // the comma at its end
     form = fmt::format("spider::composed_form({}, {})", form, kernel.plan.op.steps);
     if (composition.rim_steps) form = with_rims(form, composition.rims, composition.least);
     if (adds) form.replace(form.find(stencil), stencil.size(), "<WithBoundaryContribution");
@@ -165,7 +160,7 @@ SchemeText scheme_text(const Kernel& kernel) {
     text.forms.emplace_back(rims_form);
     text.more_schemes.emplace_back(plan::RimTiles::name);
   }
-  // The last one is for any fields; where small ones are stepped, that of all steps is needed, too.
+  // The last form is for any fields; where small fields are stepped, they also need the form of all steps.
   for (auto form = steps_small ? left.forms.begin() : left.forms.end() - 1; form != left.forms.end();
        ++form) {
     std::string own = *form;
@@ -175,10 +170,10 @@ SchemeText scheme_text(const Kernel& kernel) {
   return text;
 }
 
-/// What all kernels of a file tell of where they come from.
+/// Binds the origin of a file, common to all its kernels.
 render::Bindings source_bindings(const Kernel& kernel, const std::string& version) {
   render::Bindings bindings = provenance(kernel.spec, summary(kernel.spec), version);
-  // Not in the header: a new comment in the spec must not compile its includers again.
+  // Not in the header: a changed comment in the spec must not recompile its includers.
   bindings["hash"] = kernel.spec.source_hash;
   bind_stencil(kernel.spec, kernel.plan, bindings);
   bindings["storage_code"] = storage_code(kernel.spec.storage);
@@ -192,23 +187,30 @@ std::string output_facts(const spec::StencilSpec& spec) {
   return spec.output ? fmt::format(", 1, {{}}, 0, {}", storage_code(*spec.output)) : "";
 }
 
-/// A pass in a namespace of its own; notes the headers of its schemes.
-std::string pass_text(const plan::PassPlan& pass, const std::string& version,
-                      std::set<std::string>& headers) {
-  const pack::PackedKernel packed = pack::pack(pass.plan);
-  const Kernel kernel{pass.spec, pass.plan, packed};
-  render::Bindings bindings = source_bindings(kernel, version);
-  const SchemeText text = scheme_text(kernel);
-  headers.emplace(plan::scheme_name(pass.plan.scheme));
-  headers.insert(text.more_schemes.begin(), text.more_schemes.end());
-  for (const char* of_file : {"device_abi", "report", "summary", "source"}) bindings.erase(of_file);
-  bindings["axes"] = plan::axis_names(pass);
+/// What a kernel has of its own: its scheme, its update, its forms and facts.
+void bind_kernel(const Kernel& kernel, const SchemeText& text, render::Bindings& bindings) {
   bindings["host_forms"] = host_forms_text(kernel);
-  bindings["facts"] = output_facts(pass.spec);
+  bindings["update"] = kernel.spec.update ? update_struct(kernel.spec, kernel.plan.op.steps) : "";
+  bindings["minimum_arch"] = fmt::to_string(minimum_arch(kernel.plan.engine));
   bindings["stencil"] = text.stencil;
   bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
-  bindings["minimum_arch"] = fmt::to_string(minimum_arch(pass.plan.engine));
-  return render_part("pass.cu.in", bindings);
+  // Of one step a kernel says nothing.
+  bindings["facts"] = kernel.plan.op.steps == 1 ? "" : fmt::format(", {}", kernel.plan.op.steps);
+  const std::string of_update = kernel.spec.update ? update_facts(kernel.spec) : "{}";
+  const double neighbourhood = kernel.plan.error_bound.neighbourhood;
+  if (kernel.spec.update) {
+    bindings["forms"] = with_update(bindings["forms"]);
+    bindings["facts"] = fmt::format(", {}, {}", kernel.plan.op.steps, of_update);
+  }
+  if (neighbourhood > 0)
+    bindings["facts"] = fmt::format(", {}, {}, {:.4g}", kernel.plan.op.steps, of_update, neighbourhood);
+  if (kernel.spec.output) bindings["facts"] = output_facts(kernel.spec);
+}
+
+std::string pass_text(const plan::PassPlan& pass, const std::string& version,
+                      std::set<std::string>& schemes) {
+  const std::string axes = plan::axis_names(pass);
+  return inner_kernel({"The pass along " + axes, "pass_" + axes, pass.spec, pass.plan}, version, schemes);
 }
 
 EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
@@ -222,11 +224,7 @@ EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
     kernels.push_back(fmt::format("&pass_{}::kernel", plan::axis_names(pass)));
     row_axes.push_back(pass.row_axis);
   }
-  std::vector<std::string> includes;
-  includes.reserve(headers.size());
-  for (const std::string& header : headers)
-    includes.push_back(fmt::format("#include <spider/kernels/{}.h>", header));
-  bindings["scheme_headers"] = fmt::format("{}", fmt::join(includes, "\n"));
+  bindings["scheme_headers"] = scheme_includes({headers.begin(), headers.end()});
   bindings["facts"] = output_facts(kernel.spec);
   bindings["pass_namespaces"] = fmt::format("{}", fmt::join(texts, "\n\n"));
   bindings["row_axes"] = fmt::format("{}", fmt::join(row_axes, ", "));
@@ -238,34 +236,30 @@ EmittedFile emit_passes(const Kernel& kernel, const std::string& version) {
 EmittedFile emit_source(const Kernel& kernel, const std::string& version) {
   if (!kernel.plan.passes.empty()) return emit_passes(kernel, version);
   render::Bindings bindings = source_bindings(kernel, version);
-  bindings["host_forms"] = host_forms_text(kernel);
-  bindings["update"] = kernel.spec.update ? update_struct(kernel.spec, kernel.plan.op.steps) : "";
-  std::visit(
-      [&]<class Scheme>(const Scheme& scheme) {
-        const SchemeText text = scheme_text(kernel);
-        bindings["minimum_arch"] = fmt::to_string(minimum_arch(kernel.plan.engine));
-        bindings["stencil"] = text.stencil;
-        bindings["scheme_headers"] = fmt::format("#include <spider/kernels/{}.h>", scheme.name);
-        for (const std::string& other : text.more_schemes)
-          bindings["scheme_headers"] += fmt::format("\n#include <spider/kernels/{}.h>", other);
-        bindings["forms"] = fmt::format("{}", fmt::join(text.forms, "\n"));
-        // Of one step a kernel says nothing.
-        bindings["facts"] = kernel.plan.op.steps == 1 ? "" : fmt::format(", {}", kernel.plan.op.steps);
-        const std::string of_update = kernel.spec.update ? update_facts(kernel.spec) : "{}";
-        const double neighbourhood = kernel.plan.error_bound.neighbourhood;
-        if (kernel.spec.update) {
-          bindings["forms"] = with_update(bindings["forms"]);
-          bindings["facts"] = fmt::format(", {}, {}", kernel.plan.op.steps, of_update);
-        }
-        if (neighbourhood > 0)
-          bindings["facts"] = fmt::format(", {}, {}, {:.4g}", kernel.plan.op.steps, of_update, neighbourhood);
-        if (kernel.spec.output) bindings["facts"] = output_facts(kernel.spec);
-      },
-      kernel.plan.scheme);
+  const SchemeText text = scheme_text(kernel);
+  bind_kernel(kernel, text, bindings);
+  std::vector<std::string> schemes{std::string(plan::scheme_name(kernel.plan.scheme))};
+  schemes.insert(schemes.end(), text.more_schemes.begin(), text.more_schemes.end());
+  bindings["scheme_headers"] = scheme_includes(schemes);
   return {kernel.spec.name + ".cu", render_part("kernel.cu.in", bindings) + "\n"};
 }
 
 }  // namespace
+
+std::string inner_kernel(const InnerKernel& inner, const std::string& version,
+                         std::set<std::string>& schemes) {
+  const pack::PackedKernel packed = pack::pack(inner.plan);
+  const Kernel kernel{inner.spec, inner.plan, packed};
+  render::Bindings bindings = source_bindings(kernel, version);
+  const SchemeText text = scheme_text(kernel);
+  schemes.emplace(plan::scheme_name(inner.plan.scheme));
+  schemes.insert(text.more_schemes.begin(), text.more_schemes.end());
+  for (const char* of_file : {"device_abi", "report", "summary", "source"}) bindings.erase(of_file);
+  bind_kernel(kernel, text, bindings);
+  bindings["title"] = inner.title;
+  bindings["namespace"] = inner.name;
+  return render_part("inner_kernel.cu.in", bindings);
+}
 
 std::vector<EmittedFile> emit(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                               const pack::PackedKernel& packed, const std::string& version) {

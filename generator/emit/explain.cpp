@@ -54,7 +54,7 @@ void append_core_work(const plan::KernelPlan& plan, std::string& text) {
       plan.scheme);
 }
 
-/// "3 x 4" for extents of so many dimensions.
+/// "3 x 4" for the reference field's extents.
 std::string reference_text(int dimensions) {
   const auto extent = plan::reference_extent(dimensions);
   return fmt::format("{}", fmt::join(std::prev(extent.end(), dimensions), extent.end(), " x "));
@@ -87,13 +87,13 @@ std::string windows_title(const plan::Contraction& contraction) {
   return "Windows";
 }
 
-/// The input rows of a product, from its output row or the first of both.
+/// The input rows of a product, relative to its output row or the first of both.
 std::string rows_text(const plan::Contraction& contraction, const plan::Product& product) {
   const int row = contraction.row_low + product.row;
   return contraction.mapping.pairs_rows() ? fmt::format("{},{}", row, row + 1) : fmt::to_string(row);
 }
 
-/// Of several sums, which a product adds to.
+/// With several sums, the sum to which a product adds.
 std::string sum_text(const spec::StencilSpec& spec, const plan::Product& product) {
   return spec.sums.size() == 1 ? "" : "  of " + spec.sums[static_cast<std::size_t>(product.sum)].name;
 }
@@ -153,7 +153,7 @@ void append_windows(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
   if (split) text += "\n    leading*: times the remainders of the inputs\n";
 }
 
-/// The lists of two passes, scaled as operands hold them.
+/// The lists of two passes, scaled as in operands.
 void append_lists(const plan::LowRank& lists, const std::string& of_sum, std::string& text) {
   text += fmt::format("\n  Lists, whose products, summed and times {}, are the weights{}:\n\n", lists.scale,
                       of_sum);
@@ -173,7 +173,7 @@ void append_lists(const plan::LowRank& lists, const std::string& of_sum, std::st
   }
 }
 
-/// Those of each sum.
+/// The lists of each sum.
 void append_all_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan, std::string& text) {
   for (std::size_t sum = 0; sum < spec.sums.size(); ++sum) {
     append_lists(plan.contraction.low_rank[sum],
@@ -186,7 +186,7 @@ std::size_t zeros_of(const plan::Operand& operand) {
       std::count(operand.matrix.values.begin(), operand.matrix.values.end(), 0.0));
 }
 
-/// The operand with the most weights of each mapping, in the order of their sources.
+/// The operand with the most weights for each mapping, in the order of their sources.
 std::vector<std::size_t> operands_to_draw(const plan::Contraction& contraction) {
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
@@ -205,7 +205,7 @@ std::vector<std::size_t> operands_to_draw(const plan::Contraction& contraction) 
   return chosen;
 }
 
-/// What the letters of a drawing beyond the first tap row's are.
+/// Explains the letters of a drawing for tap rows after the first.
 std::string_view letters_text(const plan::TileMapping& mapping) {
   if (mapping.pairs_rows()) return "; capitals are of the next tap row, i, j, ... of that behind it";
   return mapping.window_rows.size() > 1 ? "; capitals are of the second tap row" : "";
@@ -270,7 +270,7 @@ void append_costs(const CostComparison& costs, std::string& text) {
   }
 }
 
-/// The line of a slow plan: how slow, and which spec would be faster.
+/// The line of a slow plan: how slow it is, and a faster spec.
 void append_speed(const spec::StencilSpec& spec, const plan::KernelPlan& plan, std::string& text) {
   const double times = plan::times_the_floor(spec, plan);
   if (times <= plan::slow_plan) return;
@@ -278,7 +278,7 @@ void append_speed(const spec::StencilSpec& spec, const plan::KernelPlan& plan, s
                       plan::advice_for_speed(spec, plan).value_or("there is no faster plan yet"));
 }
 
-/// That passes read and write at a point.
+/// Bytes that passes read and write at a point.
 int bytes_of_passes(const plan::KernelPlan& plan) {
   int bytes = 0;
   for (const plan::PassPlan& pass : plan.passes)

@@ -10,7 +10,7 @@
 namespace spidergen::emit {
 
 /// The plan for a person to read, each line ending in a newline: stencil and plan, windows, a kernel matrix
-/// before and after the swap, what bounds a sweep on each of the architectures, and the paper's cost model.
+/// before and after the swap, the bounds of a sweep on each of the architectures, and the paper's cost model.
 [[nodiscard]] std::string explain_text(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
                                        const std::vector<std::string>& architectures);
 

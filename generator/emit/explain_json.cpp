@@ -21,7 +21,7 @@
 namespace spidergen::emit {
 namespace {
 
-/// The text of each item, with the separator between them.
+/// The text of each item, separated.
 template <class Items, class ToText>
 std::string joined(const Items& items, std::string_view separator, ToText to_text) {
   std::string all;
@@ -47,7 +47,7 @@ std::string boundary_json(const spec::StencilSpec& spec) {
   return fmt::format("{{{}}}", fmt::join(axes, ", "));
 }
 
-/// Of several sums each tap says which it belongs to.
+/// With several sums each tap names its own.
 std::string taps_json(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   return joined(plan.weights.taps, ",\n", [&](const plan::RoundedTap& tap) {
     const std::string sum = spec.sums.size() > 1 ? fmt::format(R"(, "sum": {})", tap.sum) : "";
@@ -56,7 +56,7 @@ std::string taps_json(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   });
 }
 
-/// With the power of two that operands hold the weights of each of several sums times, where they do.
+/// With several sums, includes the power of two that scales the weights of each in operands, if any.
 std::string sums_json(const spec::StencilSpec& spec, const plan::RoundedWeights& weights) {
   std::vector<std::string> sums;
   for (int i = 0; i < std::ssize(spec.sums); ++i) {
@@ -146,7 +146,7 @@ std::string mapping_json(const plan::TileMapping& mapping) {
       positions_json(mapping.row_output), positions_json(mapping.column_input));
 }
 
-/// Of several sums each product says which it adds to.
+/// With several sums each product names its own.
 std::string products_json(const plan::Contraction& contraction) {
   const auto product_json = [&contraction](const plan::Product& product) {
     const Range columns = columns_of(contraction, product);
@@ -161,7 +161,7 @@ std::string products_json(const plan::Contraction& contraction) {
   return fmt::format("    \"products\": [\n{}\n    ],\n", joined(contraction.products, ",\n", product_json));
 }
 
-/// [z, y, x] of each.
+/// [z, y, x] of each position.
 std::string places_json(const plan::Source& source, const std::vector<plan::Position>& positions) {
   return '[' +
          joined(positions, ", ",
@@ -224,7 +224,7 @@ std::string scheme_text(const plan::KernelPlan& plan) {
   return std::visit([&](const auto& scheme) { return json_of(scheme, plan); }, plan.scheme);
 }
 
-/// What tensor cores compute, as a list of one; CUDA cores have another key.
+/// The work of tensor cores, as a list of one; CUDA cores have another key.
 std::string passes_json(const plan::KernelPlan& plan, const pack::PackedKernel& packed) {
   const plan::Contraction& contraction = plan.contraction;
   if (!contraction.on_tensor_cores())
@@ -237,7 +237,7 @@ std::string passes_json(const plan::KernelPlan& plan, const pack::PackedKernel& 
          fmt::format("    \"metadata\": [{}],\n    \"streaming\": {}\n  }}]\n", metadata, scheme_text(plan));
 }
 
-/// Of steps taken as one what their weights become; null for others.
+/// The weights of composed steps; null for others.
 std::string composition_json(const plan::KernelPlan& plan) {
   if (!plan.composition) return "  \"composition\": null,\n";
   const plan::RoundedWeights& weights = plan.composition->weights;
@@ -259,7 +259,7 @@ std::string composition_json(const plan::KernelPlan& plan) {
                      plan.composition->rims_us);
 }
 
-/// What each pass is; empty where there are none.
+/// The passes; empty where there are none.
 std::string axis_passes_json(const plan::KernelPlan& plan) {
   const auto pass_json = [](const plan::PassPlan& pass) {
     return fmt::format(R"({{"axes": "{}", "template": "{}", "taps": {}, "us": {:.1f}}})",
@@ -279,7 +279,7 @@ std::string candidate_json(const plan::Candidate& candidate) {
       candidate.objection);
 }
 
-/// The fastest of both engines for f32 in 2D, where both hold it; otherwise null.
+/// The fastest of both engines for f32 in 2D, where both support it; otherwise null.
 std::string engine_times_json(const plan::KernelPlan& plan, spec::Storage storage) {
   const auto best = [&](plan::Engine engine) {
     return std::find_if(plan.candidates.begin(), plan.candidates.end(), [&](const auto& candidate) {

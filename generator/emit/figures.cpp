@@ -16,12 +16,12 @@ std::int64_t nonzeros_of(const plan::Matrix& matrix) {
   return std::count_if(matrix.values.begin(), matrix.values.end(), [](double value) { return value != 0; });
 }
 
-/// Is a product one of a comb, whose outputs no other comb adds to?
+/// Does the product belong to a comb, with outputs to which no other comb adds?
 bool has_own_outputs(const plan::Contraction& contraction, const plan::Product& product) {
   return contraction.is_bands() && !contraction.sources[product.source].along_y;
 }
 
-/// What an operand holds of its matrix.
+/// The operand slots of a product's matrix.
 std::int64_t slots_of(const plan::Contraction& contraction, const plan::Product& product) {
   const auto values = static_cast<std::int64_t>(contraction.operands[product.operand].matrix.values.size());
   const bool whole = contraction.is_low_rank() || has_own_outputs(contraction, product);
@@ -33,12 +33,11 @@ int largest_reach(const plan::KernelPlan& plan) {
                   *std::max_element(plan.op.reach_high.begin(), plan.op.reach_high.end()));
 }
 
-/// Elements of B's fragments for a tile, loaded once per input row: what sources hold, each of them whole or
-/// a half.
+/// Elements of B's fragments for a tile, loaded once per input row: for each source a whole one or half.
 double fragment_elements(const plan::Contraction& contraction) {
   if (contraction.is_bands()) {
-    // Of 16 outputs along y 32 inputs; of a unit's row as many as it has, for chunks are shared with the next
-    // one.
+    // 16 outputs along y read 32 inputs. A row of a unit reads as many as it has outputs, because chunks are
+    // shared with the next unit.
     return tile_outputs *
            (contraction.mapping.columns() / static_cast<double>(contraction.mapping.rows()) + 1);
   }
@@ -47,7 +46,7 @@ double fragment_elements(const plan::Contraction& contraction) {
   return tile_outputs / contraction.mapping.rows() * columns;
 }
 
-/// Cells that threads on CUDA cores load for an output; in 2D alone it is asked for.
+/// Cells that threads on CUDA cores load for an output; only for 2D.
 double cells_per_output(const plan::KernelPlan& plan) {
   return std::visit(
       [](const auto& scheme) {
@@ -57,7 +56,7 @@ double cells_per_output(const plan::KernelPlan& plan) {
       plan.scheme);
 }
 
-/// Points that an operand's slots serve once they are loaded; infinitely many where they stay in registers.
+/// Points for which loaded operand slots serve; infinite where they stay in registers.
 double points_per_load(const plan::KernelPlan& plan) {
   return std::visit(
       [](const auto& scheme) {
@@ -94,7 +93,7 @@ Figures figures_of(const plan::KernelPlan& plan) {
   Figures figures;
   figures.mmas = contraction.chained_products();
   figures.bytes_per_point = 2 * contraction.element_bytes + plan.further_bytes;
-  // Of bands along x, each comb has a quarter of the outputs.
+  // In bands along x, each comb has a quarter of the outputs.
   std::int64_t comb_slots = 0;
   std::int64_t comb_nonzeros = 0;
   for (const plan::Product& product : contraction.products) {
@@ -149,7 +148,7 @@ CostComparison costs_of(const plan::KernelPlan& plan) {
 
 namespace {
 
-/// How far from outputs the inputs of a product's weights are, from its window's own row.
+/// The distance from outputs to the inputs of a product's weights, relative to its window's own row.
 Range range_of(const plan::Contraction& contraction, const plan::Product& product, bool along_y) {
   const plan::Matrix& matrix = contraction.operands[product.operand].matrix;
   Range range{std::numeric_limits<int>::max(), std::numeric_limits<int>::min()};

@@ -19,8 +19,8 @@ namespace {
 constexpr int lanes_per_line = 2;
 constexpr int words_per_line = 8;
 
-/// Tap rows of a plane dz, those that follow each other and span the same columns as one band: {lowest dy,
-/// highest dy, lowest dx, highest dx} each, ascending.
+/// Tap rows of a plane dz; successive ones that span the same columns form one band: {lowest dy, highest dy,
+/// lowest dx, highest dx} each, ascending.
 using PlaneBands = std::vector<std::array<int, 4>>;
 
 PlaneBands plane_bands(const plan::KernelPlan& plan, int dz) {
@@ -38,8 +38,7 @@ PlaneBands plane_bands(const plan::KernelPlan& plan, int dz) {
   return bands;
 }
 
-/// The same in all planes, those of neighbouring planes together where they are the same: a
-/// spider::VolumeBand each.
+/// The same for all planes; neighbouring planes with equal bands share a spider::VolumeBand.
 std::vector<std::string> volume_bands(const plan::KernelPlan& plan) {
   std::vector<std::string> texts;
   const int last = plan.tap_rows.back().dz;
@@ -55,7 +54,7 @@ std::vector<std::string> volume_bands(const plan::KernelPlan& plan) {
   return texts;
 }
 
-/// Does every tap row of plane `other` have one in plane `dz` beside or around it?
+/// Does every tap row of plane `other` have an equal or wider one in plane `dz`?
 bool covers(const plan::KernelPlan& plan, int dz, int other) {
   const auto covered = [&](const plan::TapRow& row) {
     return row.dz != other || std::any_of(plan.tap_rows.begin(), plan.tap_rows.end(), [&](const auto& outer) {
@@ -65,8 +64,8 @@ bool covers(const plan::KernelPlan& plan, int dz, int other) {
   return std::all_of(plan.tap_rows.begin(), plan.tap_rows.end(), covered);
 }
 
-/// The dz from first to last that cover all others: from them a plane is reached as far as from anywhere.
-/// Where there are none, all dz are needed for that: then first is the highest and last the lowest.
+/// The dz from first to last that cover all others: together they have the full reach of a plane. Where none
+/// do, all dz are needed: then first is the highest and last the lowest.
 std::pair<int, int> full_planes(const plan::KernelPlan& plan) {
   const int low = plan.tap_rows.front().dz;
   const int high = plan.tap_rows.back().dz;
@@ -123,7 +122,7 @@ std::string metadata_text(const pack::PackedKernel& packed) {
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-/// {row in flight, fragment, operand, metadata, selector, part} each, in issue order; the sum behind them
+/// {row in flight, fragment, operand, metadata, selector, part} each, in issue order, followed by the sum
 /// where it is not the first.
 std::vector<std::string> row_products(const Kernel& kernel) {
   const plan::Contraction& contraction = kernel.contraction();
@@ -168,6 +167,18 @@ std::string render_part(std::string_view template_name, const render::Bindings& 
     return text;
   }
   throw diag::InternalError(fmt::format("template {} is not embedded", template_name));
+}
+
+std::string scheme_includes(const std::vector<std::string>& schemes) {
+  std::vector<std::string> lines;
+  lines.reserve(schemes.size());
+  for (const std::string& scheme : schemes)
+    lines.push_back(fmt::format("#include <spider/kernels/{}.h>", scheme));
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+int minimum_arch(plan::Engine engine) {
+  return engine == plan::Engine::cuda ? oldest_arch : 80;
 }
 
 std::string comment_text(const std::vector<std::string>& lines) {

@@ -89,7 +89,7 @@ std::string_view number_name(spec::Storage storage) {
 
 std::string number_literal(spec::Storage storage, double value) {
   const bool is_double = storage == spec::Storage::f64;
-  // The fewest digits that give the number again.
+  // The fewest digits that reproduce the number.
   std::string text = is_double ? fmt::format("{}", value) : fmt::format("{}", static_cast<float>(value));
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return is_double ? text : text + "F";

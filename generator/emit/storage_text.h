@@ -14,17 +14,17 @@ namespace spidergen::emit {
 /// "full", "tf32" or "f16".
 [[nodiscard]] std::string_view accuracy_name(spec::Accuracy accuracy);
 
-/// The bits of a cell of a field that holds the value.
+/// The bits of a value as a cell of a field.
 [[nodiscard]] std::uint64_t stored_bits(spec::Storage storage, double value);
 
-/// The struct of spider/values/storage.h that a kernel's template names.
+/// The storage struct of spider/values/storage.h in a kernel's template.
 [[nodiscard]] std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan& plan);
 
 /// The struct of spider/values/cells.h for a storage.
 [[nodiscard]] std::string cells_struct(spec::Storage storage);
 
-/// What CUDA cores compute in for fields of this storage: C++'s type, its name in a spec, a literal of it,
-/// and of a device header's struct the one of such numbers, CoreTap or WideCoreTap.
+/// The compute type of CUDA cores for fields of this storage: C++'s type, its name in a spec, a literal, and
+/// its struct in device headers, CoreTap or WideCoreTap.
 [[nodiscard]] std::string number_type(spec::Storage storage);
 [[nodiscard]] std::string_view number_name(spec::Storage storage);
 [[nodiscard]] std::string number_literal(spec::Storage storage, double value);

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "emit/describe_system.h"
 #include "emit/expression_text.h"
@@ -49,6 +51,11 @@ std::string cell_name(const spec::SystemSpec& spec, const UpdateNode& node) {
                      fmt::join(std::prev(node.at.end(), spec.dimensions), node.at.end(), ", "));
 }
 
+/// The namespace of the update that computes a sweep.
+std::string update_name(int sweep) {
+  return fmt::format("update{}", sweep);
+}
+
 class SweepText {
  public:
   SweepText(const spec::SystemSpec& spec, const plan::SystemPlan& plan, int number)
@@ -63,22 +70,26 @@ class SweepText {
     render::Bindings bindings;
     bindings["what"] = describe_sweep(spec_, sweep_) + ".";
     bindings["struct"] = fmt::format("Sweep{}", number_);
-    bindings["number"] = number_type(numbers());
-    bindings["dimensions"] = fmt::to_string(spec_.dimensions);
     bindings["columns"] = fmt::to_string(sweep_.columns);
-    bindings["lines"] = fmt::to_string(sweep_.lines);
-    bindings["blocks_per_multiprocessor"] = fmt::to_string(sweep_.blocks_per_multiprocessor);
-    bind_bounded(bindings);
     bindings["row_count"] = fmt::to_string(sweep_.rows.size());
-    bindings["written_count"] = fmt::to_string(sweep_.results.size());
-    bindings["reduced_count"] = fmt::to_string(sweep_.reductions.size());
-    bindings["reduced"] = reduced_text();
-    bindings["row_room"] = sweep_.rows.empty() ? "1" : "row_count";
     bindings["rows"] = sweep_.rows.empty() ? "{}" : rows_text();
     std::vector<std::string> written;
     for (const plan::SystemResult& result : sweep_.results)
       written.push_back(fmt::format("{{{}, {}}}", result.field, result.into_other));
     bindings["written"] = fmt::format("{}", fmt::join(written, ", "));
+    if (sweep_.update) {
+      bindings["kernel"] = update_name(number_);
+      return render_part("updated_sweep.cu.in", bindings);
+    }
+    bindings["number"] = number_type(numbers());
+    bindings["dimensions"] = fmt::to_string(spec_.dimensions);
+    bindings["lines"] = fmt::to_string(sweep_.lines);
+    bindings["blocks_per_multiprocessor"] = fmt::to_string(sweep_.blocks_per_multiprocessor);
+    bind_bounded(bindings);
+    bindings["written_count"] = fmt::to_string(sweep_.results.size());
+    bindings["reduced_count"] = fmt::to_string(sweep_.reductions.size());
+    bindings["reduced"] = reduced_text();
+    bindings["row_room"] = sweep_.rows.empty() ? "1" : "row_count";
     bindings["statements"] = statements_text();
     return render_part("system_sweep.cu.in", bindings);
   }
@@ -194,6 +205,19 @@ class SweepText {
   std::map<std::array<int, 3>, int> rows_;  ///< by field, dz, dy
 };
 
+/// A sweep's kernel of an update, and how the runtime gives it the system's fields.
+std::string update_text(const plan::SweepUpdate& update, int number, const std::string& version,
+                        std::set<std::string>& schemes) {
+  const std::string name = update_name(number);
+  std::string text = inner_kernel(
+      {fmt::format("Sweep {} as an update", number + 1), name, update.spec, update.plan}, version, schemes);
+  const std::string fields = fmt::format("{}", fmt::join(update.fields, ", "));
+  if (!fields.empty()) text += fmt::format("\nconstexpr std::int32_t fields_of_{}[] = {{{}}};", name, fields);
+  return text + fmt::format("\nconstexpr spider::SweepUpdate by_{0} = {{&{0}::kernel, {1}, {2}, {3}}};", name,
+                            update.input, update.previous.value_or(-1),
+                            fields.empty() ? "nullptr" : "fields_of_" + name);
+}
+
 std::string tables_text(const spec::SystemSpec& spec, const plan::SystemPlan& plan) {
   std::vector<std::string> names;
   std::vector<std::string> storages;
@@ -221,14 +245,23 @@ std::string tables_text(const spec::SystemSpec& spec, const plan::SystemPlan& pl
 }
 
 EmittedFile system_source(const spec::SystemSpec& spec, const plan::SystemPlan& plan,
-                          render::Bindings bindings) {
+                          const std::string& version, render::Bindings bindings) {
+  std::set<std::string> schemes;
+  int minimum = oldest_arch;
   std::vector<std::string> sweeps;
   std::vector<std::string> facts;
   std::vector<std::string> forms;
   for (std::size_t i = 0; i < plan.sweeps.size(); ++i) {
     sweeps.push_back(SweepText(spec, plan, static_cast<int>(i)).text());
-    facts.push_back(fmt::format("spider::system_sweep<Sweep{}>({}),", i, plan.sweeps[i].stages));
-    forms.push_back(fmt::format("spider::system_form<Sweep{}>(),", i));
+    const std::optional<plan::SweepUpdate>& update = plan.sweeps[i].update;
+    if (update) {
+      sweeps.push_back(update_text(*update, static_cast<int>(i), version, schemes));
+      minimum = std::max(minimum, minimum_arch(update->plan.engine));
+    }
+    facts.push_back(fmt::format("spider::system_sweep<Sweep{}>({}{}),", i, plan.sweeps[i].stages,
+                                update ? fmt::format(", &by_update{}", i) : ""));
+    forms.push_back(update ? fmt::format("update{}::kernel.forms[0],", i)
+                           : fmt::format("spider::system_form<Sweep{}>(),", i));
   }
   bindings["hash"] = spec.source_hash;
   bindings["report"] = comment_text(report_system(spec, plan));
@@ -240,7 +273,9 @@ EmittedFile system_source(const spec::SystemSpec& spec, const plan::SystemPlan& 
   bindings["tables"] = tables_text(spec, plan);
   bindings["dimensions"] = fmt::to_string(spec.dimensions);
   bindings["storage_code"] = storage_code(spec.storage);
-  bindings["minimum_arch"] = fmt::to_string(oldest_arch);
+  bindings["minimum_arch"] = fmt::to_string(minimum);
+  bindings["scheme_headers"] = scheme_includes({schemes.begin(), schemes.end()});
+  bindings["host_headers"] = schemes.empty() ? "" : "#include <spider/host_form.h>";
   bindings["field_count"] = fmt::to_string(spec.fields.size());
   bindings["scalar_names"] = spec.scalars.empty() ? "nullptr" : "scalar_names";
   bindings["scalar_count"] = fmt::to_string(spec.scalars.size());
@@ -269,7 +304,7 @@ std::string contract_text(const spec::SystemSpec& spec, const plan::SystemPlan& 
 std::vector<EmittedFile> emit_system(const spec::SystemSpec& spec, const plan::SystemPlan& plan,
                                      const std::string& version) {
   const render::Bindings origin = provenance(spec, system_summary(spec), version);
-  return {system_source(spec, plan, origin),
+  return {system_source(spec, plan, version, origin),
           {spec.name + ".h", header_text(spec.name, contract_text(spec, plan), origin)}};
 }
 

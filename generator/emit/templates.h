@@ -5,7 +5,7 @@
 
 namespace spidergen::emit {
 
-/// A file of templates/, as it was when the generator was built.
+/// A file of templates/ at the time when the generator was built.
 struct EmbeddedTemplate {
   std::string_view name;  ///< file name, e.g. "stream2d.cu.in"
   std::string_view text;

@@ -16,7 +16,7 @@ void describe_forms(const std::vector<plan::TileForm>& forms, std::vector<std::s
                   high.across * high.down, high.across));
   std::vector<int> lower;
   for (std::size_t i = 1; i < forms.size(); ++i) {
-    // Behind one for all boxes that are left come only those for rows that are not aligned.
+    // After the form for all remaining boxes there are only forms for unaligned rows.
     if (i > 1 && forms[i - 1].min_blocks_per_sm == 0) break;
     if (lower.empty() || lower.back() != forms[i].rows) lower.push_back(forms[i].rows);
   }

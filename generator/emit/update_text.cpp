@@ -17,8 +17,8 @@ namespace {
 using spec::UpdateNode;
 using spec::UpdateOperation;
 
-/// What an update reads at a point. `reads_before`: the kernel has several steps, so that `previous` is no
-/// field that stays as it is.
+/// The text of a leaf of an update. `reads_before`: the kernel has several steps, so that `previous` is not a
+/// constant field.
 LeafText leaf_of_update(const spec::StencilSpec& spec, bool reads_before, const UpdateNode& node) {
   const std::size_t before = spec.previous && !reads_before ? 1 : 0;
   const auto which = static_cast<std::size_t>(node.which);
@@ -51,7 +51,7 @@ std::vector<std::string> update_statements(const spec::StencilSpec& spec, bool r
   return std::move(text.statements);
 }
 
-/// `previous`, where it is read as they are, and the further fields.
+/// `previous`, where it is read unchanged, and the further fields.
 std::vector<spec::FurtherField> all_fields(const spec::StencilSpec& spec, bool reads_before) {
   std::vector<spec::FurtherField> fields;
   if (spec.previous && !reads_before) fields.push_back(*spec.previous);
@@ -59,7 +59,7 @@ std::vector<spec::FurtherField> all_fields(const spec::StencilSpec& spec, bool r
   return fields;
 }
 
-/// The tables of what the update takes, for spider_kernel_info.
+/// The tables of the update's inputs, for spider_kernel_info.
 std::string update_tables(const spec::StencilSpec& spec) {
   std::string text;
   const auto add = [&](std::string_view type, std::string_view name, const std::vector<std::string>& values) {

@@ -6,13 +6,13 @@
 
 namespace spidergen::emit {
 
-/// `struct Update` of a kernel that takes so many steps in a sweep, and the tables of what it takes.
+/// `struct Update` of a kernel with `steps` steps in a sweep, and the tables of its inputs.
 [[nodiscard]] std::string update_struct(const spec::StencilSpec& spec, int steps);
 
-/// `spider::UpdateFacts` of what it takes.
+/// `spider::UpdateFacts` of the update.
 [[nodiscard]] std::string update_facts(const spec::StencilSpec& spec);
 
-/// `update` and what it takes, for --explain's JSON.
+/// `update` and its inputs, for --explain's JSON.
 [[nodiscard]] std::string update_json(const spec::StencilSpec& spec);
 
 }  // namespace spidergen::emit

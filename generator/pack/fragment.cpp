@@ -14,7 +14,7 @@ constexpr int operand_groups = 8;
 constexpr int narrow_rows = 8;
 constexpr int selectors = 2;
 
-/// Where an element of A sits: `bit` is the lowest of its bits in the register.
+/// The place of an element of A: `bit` is its lowest bit in the register.
 struct Place {
   int lane;
   int word;
@@ -33,7 +33,7 @@ void require(bool condition, const char* promise) {
   if (!condition) throw diag::InternalError(promise);
 }
 
-/// Every value at its place.
+/// Puts every value in its place.
 OperandFragment place_values(const plan::Matrix& matrix, plan::OperandType type) {
   OperandFragment fragment{};
   for (int row = 0; row < matrix.rows; ++row) {

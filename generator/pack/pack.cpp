@@ -24,7 +24,7 @@ PackedKernel pack_whole(const plan::Contraction& contraction, plan::OperandType 
   return pack_whole_matrices(matrices, type);
 }
 
-/// Operands of bands: those along y are compressed, and come first; those along x are whole.
+/// Operands of bands: those along y come first and are compressed; those along x are whole.
 PackedKernel pack_bands(const plan::Contraction& contraction, plan::OperandType type) {
   const auto is_along_y = [&](const plan::Operand& operand) {
     return contraction.sources[operand.source].along_y;

@@ -19,7 +19,7 @@
 namespace spidergen::pack {
 namespace {
 
-/// Scaled weight by sum, offset and term of the input: what one output sums up.
+/// The scaled weight of each sum, offset and input term of one output.
 using TapSums = std::map<std::tuple<int, spec::Offset, int>, double>;
 
 void prove_packing(const plan::Contraction& contraction, const PackedKernel& packed) {
@@ -34,13 +34,13 @@ void prove_packing(const plan::Contraction& contraction, const PackedKernel& pac
   }
 }
 
-/// How many outputs of a tile differ in how they come about: a row of the matrices each. Of bands, the
-/// columns of a unit, of which every second one is in the same row along y as the one 16 before it.
+/// The number of distinct kinds of outputs of a tile: one for each row of the matrices. In bands, the columns
+/// of a unit; every second one has the row along y of the one 16 before it.
 int distinct_outputs(const plan::Contraction& contraction) {
   return contraction.is_bands() ? plan::band_unit_columns : contraction.mapping.rows();
 }
 
-/// The row of a source's matrices that is output m, if any.
+/// The row of a source's matrices for output m, if any.
 std::optional<int> row_of_output(const plan::Contraction& contraction, const plan::Source& source, int m) {
   if (!contraction.is_bands()) return m;
   if (source.along_y) return m % source.mapping.rows();
@@ -51,12 +51,12 @@ std::optional<int> row_of_output(const plan::Contraction& contraction, const pla
   return static_cast<int>(row - outputs.begin());
 }
 
-/// Where output m is in its tile, for messages.
+/// The place of output m in its tile, for messages.
 int output_name(const plan::Contraction& contraction, int m) {
   return contraction.is_bands() ? m : contraction.mapping.row_output[m].x;
 }
 
-/// What row m of the matrices adds to its output, product by product, as taps of that output.
+/// The contribution of row m of the matrices to its output, product by product, as taps of that output.
 TapSums expand_output(const plan::KernelPlan& plan, const std::vector<plan::Matrix>& matrices, int m) {
   const plan::Contraction& contraction = plan.contraction;
   TapSums sums;
@@ -79,7 +79,7 @@ TapSums expand_output(const plan::KernelPlan& plan, const std::vector<plan::Matr
   return sums;
 }
 
-/// Leading terms of inputs meet the whole weight, their remainders its leading term.
+/// Leading terms of inputs are multiplied by the whole weight, their remainders by its leading term.
 TapSums expected_sums(const plan::RoundedWeights& weights, const plan::InputTerms& inputs) {
   TapSums sums;
   for (const plan::RoundedTap& tap : weights.taps) {
@@ -114,9 +114,9 @@ void prove_products(const plan::KernelPlan& plan, const PackedKernel& packed) {
   }
 }
 
-/// How far a packed weight may be from the spec's. One term keeps the digits of its type; more keep 21 of the
-/// largest weight of a sum for 16-bit fields, and 22 of each for f32 ones, whose remainders end at 2^-36; f32
-/// numbers, and exact shares of a factor, which is one, 23 of each.
+/// The largest distance of a packed weight from the spec's. One term has the digits of its type. Several
+/// terms have 21 bits of the largest weight of a sum for 16-bit fields, and 22 bits of each weight for f32
+/// ones, whose remainders end at 2^-36. f32 numbers, and exact shares of an f32 factor, have 23 of each.
 double rounding_bound(const spec::StencilSpec& spec, const plan::RoundedWeights& weights, double weight,
                       int sum, double largest) {
   const double smallest =
@@ -154,7 +154,7 @@ void prove_rounding(const spec::StencilSpec& spec, const plan::RoundedWeights& w
   }
 }
 
-/// Tap rows that are shared are multiples of their sum's first one.
+/// Proves that shared tap rows are multiples of their sum's first one.
 void prove_shared_rows(const plan::KernelPlan& plan) {
   const auto* cores = std::get_if<plan::Cores2d>(&plan.scheme);
   if (cores == nullptr || cores->shared_rows.empty()) return;
@@ -174,7 +174,7 @@ void prove_shared_rows(const plan::KernelPlan& plan) {
   if (expanded != weights) throw diag::InternalError("shared tap rows are not those of the plan");
 }
 
-/// The taps in the code of a kernel on CUDA cores are the plan's.
+/// Proves that the taps in the code of a kernel on CUDA cores are the plan's.
 void prove_cores(const plan::KernelPlan& plan) {
   const plan::CoreAxes axes = plan::core_axes(plan.dimensions);
   std::map<std::pair<spec::Offset, int>, double> found;
@@ -188,7 +188,7 @@ void prove_cores(const plan::KernelPlan& plan) {
   std::map<std::pair<spec::Offset, int>, double> expected;
   for (const plan::RoundedTap& tap : plan.weights.taps) expected[{tap.at, tap.sum}] = tap.packed;
   if (found != expected) throw diag::InternalError("the taps for CUDA cores are not the plan's");
-  // The tables of a generated file cut this list into rows.
+  // The tables of a generated file split this list into rows.
   const auto place = [](const plan::CoreTap& tap) {
     return std::tuple(tap.row, tap.step, tap.column, tap.sum);
   };
@@ -201,11 +201,11 @@ void prove_cores(const plan::KernelPlan& plan) {
   prove_shared_rows(plan);
 }
 
-/// A weight of a list by its offset, as operands have it for one output.
+/// The weights of a list by offset, as in the operands of one output.
 using ListWeights = std::map<int, double>;
 
-/// What a pass of a sum adds to one of its outputs, by pair of lists: of pass x output m of a tile, of pass y
-/// row m of a group. Adds up terms.
+/// The contribution of a pass of a sum to one of its outputs, by pair of lists: for pass x output m of a
+/// tile, for pass y row m of a group. Terms are added up.
 std::vector<ListWeights> expand_pass(const plan::Contraction& contraction, const PackedKernel& packed,
                                      int sum, bool along_y, int m) {
   const plan::LowRank& lists = contraction.low_rank[sum];
@@ -231,7 +231,7 @@ std::vector<ListWeights> expand_pass(const plan::Contraction& contraction, const
   return weights;
 }
 
-/// The lists of a pass, which every one of its outputs must have alike.
+/// The lists of a pass; proves that all its outputs have the same.
 std::vector<ListWeights> prove_pass(const plan::Contraction& contraction, const PackedKernel& packed, int sum,
                                     bool along_y) {
   const int outputs = along_y ? plan::group_rows : plan::tile_columns;
@@ -245,8 +245,8 @@ std::vector<ListWeights> prove_pass(const plan::Contraction& contraction, const 
   return first;
 }
 
-/// Weights of two passes of a spec of one sum differ from those of all steps together by no more than the
-/// plan says, sum to the same within `sum_bound` of their magnitudes, and reach no farther.
+/// Proves that the weights of two passes of a spec of one sum differ from those of all steps together by no
+/// more than the plan says, have the same sum within `sum_bound` of their magnitudes, and reach no farther.
 void prove_lists(const spec::StencilSpec& spec, int steps, const plan::LowRank& lists,
                  const std::vector<ListWeights>& along_y, const std::vector<ListWeights>& along_x,
                  double sum_bound) {
@@ -275,7 +275,7 @@ void prove_lists(const spec::StencilSpec& spec, int steps, const plan::LowRank& 
   }
   double deviation = 0;
   for (const double difference : rest.values) deviation += std::fabs(difference);
-  constexpr double of_proof = 0x1p-40;  // its own rounding
+  constexpr double of_proof = 0x1p-40;  // rounding of the proof itself
   if (!(deviation <= (lists.deviation * (1 + of_proof) + of_proof) * magnitude)) {
     throw diag::InternalError(
         fmt::format("the weights of two passes differ by {} from the exact ones, not {}",
@@ -287,7 +287,7 @@ void prove_lists(const spec::StencilSpec& spec, int steps, const plan::LowRank& 
   }
 }
 
-/// The registers of both passes are the same lists for each output, and their products the weights.
+/// Proves that both passes' registers have the same lists for each output, with the weights as products.
 void prove_low_rank(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
   for (int sum = 0; sum < std::ssize(plan.contraction.low_rank); ++sum) {
     prove_lists(plan::spec_of_sum(spec, sum), plan.op.steps, plan.contraction.low_rank[sum],
@@ -296,8 +296,8 @@ void prove_low_rank(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
   }
 }
 
-/// The same of a sum's lists in the code of a kernel on CUDA cores, which are numbers of its fields' type,
-/// and whose products are the plan's weights, with no tap besides. The spec is of that sum alone.
+/// Proves the same for a sum's lists in the code of a kernel on CUDA cores: they are numbers of the fields'
+/// type, and their products are the plan's weights, without further taps. The spec has that sum alone.
 void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& plan, int sum) {
   const plan::LowRank& lists = plan.contraction.low_rank[sum];
   std::vector<ListWeights> along_y;
@@ -336,8 +336,8 @@ void prove_core_lists(const spec::StencilSpec& spec, const plan::KernelPlan& pla
   prove_lists(spec, plan.op.steps, lists, along_y, along_x, 0x1p-23);
 }
 
-/// The registers of steps taken as one hold weights that differ from those of all steps together by no more
-/// than the plan says, and that sum to the same.
+/// Proves that the registers of composed steps have weights that differ from those of all steps together by
+/// no more than the plan says, and have the same sum.
 void prove_composed(const spec::StencilSpec& spec, const plan::KernelPlan& plan, const PackedKernel& packed) {
   const plan::RoundedWeights& weights = plan.composition->weights;
   prove_products(plan::plan_of_composed(spec, plan), packed);
@@ -357,8 +357,8 @@ void prove_composed(const spec::StencilSpec& spec, const plan::KernelPlan& plan,
   }
 }
 
-/// Each pass is its spec, and the products of their weights are the weights of all, each within the roundings
-/// of its factors.
+/// Proves that each pass is its spec, and that the products of their weights are all weights, each within the
+/// roundings of its factors.
 void prove_passes(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   const double rounding = static_cast<double>(plan.passes.size()) * plan::pass_rounding(plan.weights);
   std::int64_t products = 1;

@@ -16,7 +16,7 @@ constexpr int lowest_dy = -8;
 constexpr int highest_dy = 7;
 constexpr int farthest_dx = 8;
 
-// With fewer rows of taps their products are no more than pairs of rows take (plan/schemes/block2d.cpp).
+// With fewer tap rows, pairs of rows take no more products (plan/schemes/block2d.cpp).
 constexpr std::ptrdiff_t least_tap_rows = 9;
 constexpr int most_terms = 2;
 
@@ -29,12 +29,12 @@ bool is_in_reach(const spec::Offset& at) {
          std::abs(at[spec::axis_x]) <= farthest_dx;
 }
 
-/// The band that a tap is of. The centre is of that along y, where its remainders take one product.
+/// Does the tap belong to the band along y? The centre does: its remainders take one product there.
 bool is_along_y(const spec::Offset& at) {
   return at[spec::axis_x] == 0;
 }
 
-/// A term of the weights of a sum's band, by offset from the lowest that its mapping holds.
+/// One term of the weights of a sum's band, from the lowest offset that its mapping covers.
 std::vector<double> band_weights(const RoundedWeights& weights, int sum, int term, const Source& source) {
   std::vector<double> band(static_cast<std::size_t>(source.mapping.window_width), 0.0);
   for (const RoundedTap& tap : weights.taps) {
@@ -45,7 +45,7 @@ std::vector<double> band_weights(const RoundedWeights& weights, int sum, int ter
   return band;
 }
 
-/// Does a sum have taps along the axis whose terms are not all 0?
+/// Does a sum have taps along the axis with a non-zero term?
 bool has_band(const RoundedWeights& weights, int sum, int term, bool along_y) {
   return std::any_of(weights.taps.begin(), weights.taps.end(), [&](const RoundedTap& tap) {
     return tap.sum == sum && is_along_y(tap.at) == along_y && tap.terms[static_cast<std::size_t>(term)] != 0;
@@ -114,7 +114,7 @@ std::string objection_to_bands(const Problem& problem) {
   if (tap_rows < least_tap_rows)
     return fmt::format("for {} taps along y or more, here {}", least_tap_rows, tap_rows);
   if (weights.terms > most_terms) return "registers have room for two terms of the weights";
-  // Of one sum a second band along x has not been timed.
+  // A second band along x has not been timed for a single sum.
   const bool has_second = std::any_of(weights.taps.begin(), weights.taps.end(), [](const RoundedTap& tap) {
     return !is_along_y(tap.at) && tap.terms.size() > 1 && tap.terms[1] != 0;
   });

@@ -15,8 +15,8 @@
 namespace spidergen::plan {
 namespace {
 
-/// The number of steps of two passes that is fastest a step, by whole groups of rows that they reach, and how
-/// long a step then takes; 1 and 0 where there is none.
+/// The number of steps with the fastest step in two passes, among those that reach whole groups of rows, and
+/// the time of a step; 1 and 0 where there is none.
 std::pair<int, double> fastest_low_rank(const Problem& single) {
   std::pair<int, double> fastest{1, 0};
   int radius = 0;
@@ -37,9 +37,9 @@ std::pair<int, double> fastest_low_rank(const Problem& single) {
   return fastest;
 }
 
-/// The same of steps taken as one.
+/// The same for steps that are composed into one.
 std::pair<int, double> fastest_composed(const Problem& single) {
-  constexpr int all_up_to = 8;  // of more, multiples
+  constexpr int all_up_to = 8;  // above it only multiples
   constexpr int most = 64;
   std::pair<int, double> fastest{1, 0};
   for (int steps = 2; steps <= most; steps += steps < all_up_to ? 1 : all_up_to) {

@@ -8,11 +8,11 @@
 namespace spidergen::plan {
 namespace {
 
-// Weights that are tried as the one whose integer is given. Those that fit a factor are among the first as a
-// rule; the search stays short for stencils of thousands of weights.
+// Weights that are tried as the anchor. One of the first usually fits a factor; the limit bounds the search
+// for stencils with thousands of weights.
 constexpr std::size_t most_anchors = 64;
 
-// From here on a factor's rounding is of no account, and smaller integers are preferred.
+// Below this a factor's rounding is negligible, and smaller integers are preferred.
 constexpr double negligible_rounding = 0x1p-31;
 
 /// A power of two times numerator / denominator, both odd.
@@ -32,12 +32,12 @@ double mantissa_of(double value) {
   return 2 * std::frexp(std::fabs(value), &exponent);
 }
 
-/// The fraction of odd numbers of at most `digits` bits that `ratio` > 0 is, times a power of two: a
-/// convergent of its continued fraction, by Legendre's theorem, since the tolerance is less than half of one
+/// The fraction of odd numbers of at most `digits` bits that equals `ratio` > 0 up to a power of two. It is a
+/// convergent of the continued fraction, by Legendre's theorem, since the tolerance is less than half of one
 /// over the denominator's square.
 std::optional<OddFraction> find_fraction(double ratio, int digits) {
   const double target = mantissa_of(ratio);
-  // In [1, 2) one of the two numbers may have gained a power of two.
+  // One of the two numbers in [1, 2) may have gained a power of two.
   const std::int64_t most = std::int64_t{2} << digits;
   std::int64_t numerator = 1;
   std::int64_t denominator = 0;
@@ -61,7 +61,7 @@ std::optional<OddFraction> find_fraction(double ratio, int digits) {
   return fraction;
 }
 
-/// What the anchor's integer has to be for a group to fit: a multiple of `multiple`, at which the group's
+/// The condition on the anchor's integer for a group to fit: a multiple of `multiple`, at which the group's
 /// largest integer is `largest`.
 struct GroupFit {
   std::int64_t multiple = 1;
@@ -82,7 +82,7 @@ std::optional<GroupFit> fit_group(const std::vector<double>& group, double ancho
   return fit;
 }
 
-/// The anchor, its integer, the largest integer of all weights that fit, and how many groups do.
+/// The anchor, its integer, the largest integer of all weights that fit, and the number of groups that fit.
 struct Choice {
   double anchor = 1;
   std::int64_t integer = 1;
@@ -130,8 +130,8 @@ Choice choose_unit(const std::vector<std::vector<double>>& groups, int digits) {
   return best;
 }
 
-/// All weights may be odd multiples of the integers, too: their factor is another f32 number, which may be
-/// closer to the one that is meant.
+/// All weights may also be odd multiples of the integers: their factor is another f32 number, which may be
+/// closer to the intended one.
 CommonFactor round_factor(const Choice& choice, int digits) {
   CommonFactor best;
   double least = 1;

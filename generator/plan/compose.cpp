@@ -20,25 +20,25 @@ bool reaches_one(const spec::StencilSpec& spec, int axis) {
                      [&](const spec::Tap& tap) { return std::abs(tap.at[axis]) <= 1; });
 }
 
-/// Is what a constant adds to composed steps looked up? In 2D two passes do, others have rims.
+/// Does a table add constants to composed steps? In 2D two passes do this, other schemes have rims.
 bool is_looked_up(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
   return spec.dimensions != 2 && composes_with_constant(spec, face, axis);
 }
 
-/// Does a face that does not commute compose in fields that the steps do not reach across?
+/// Does a face that does not commute compose in fields with more cells than the steps reach?
 bool composes_when_large(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
   return is_looked_up(spec, face, axis) || (spec.dimensions != 2 && mirrors_two_cells(spec, face, axis));
 }
 
-/// How far so many steps together may magnify the largest cell.
+/// The largest factor by which this many steps can magnify the largest cell.
 double growth_of(const Operator& op, int steps) {
   double magnitude = 0;
   for (const spec::Tap& tap : op.step) magnitude += std::fabs(tap.weight);
   return std::pow(std::max(1.0, magnitude), steps);
 }
 
-/// Where a walk that crosses a face goes on, counted from the face's own cell, or nothing where the rule has
-/// a constant.
+/// Where a walk that crosses a face continues, counted from the face's own cell; nothing where the rule has a
+/// constant.
 std::optional<int> find_beyond(const spec::Face& face, int beyond) {
   switch (face.rule) {
     case spec::BoundaryRule::nearest:
@@ -54,7 +54,7 @@ std::optional<int> find_beyond(const spec::Face& face, int beyond) {
   }
 }
 
-/// Of those beyond faces that compose.
+/// The largest constant of faces that compose.
 double largest_constant(const spec::StencilSpec& spec) {
   double largest = 0;
   for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis) {
@@ -65,15 +65,15 @@ double largest_constant(const spec::StencilSpec& spec) {
   return largest;
 }
 
-/// A cell of an axis: within the field, and the constant that is there instead where it is beyond a face that
-/// has one, 0 in the first cell beyond `antisymmetric`. Other faces make no difference to a field that is
+/// A cell of an axis: its index inside the field, and the constant that replaces it outside a face that has
+/// one, which is 0 in the first ghost cell of `antisymmetric`. Other faces do not change a field that is
 /// uniform along their axis.
 struct HeldCell {
   int index = 0;
   bool negated = false;
   std::optional<double> constant;
 
-  /// Of a cell's value along slower axes.
+  /// The cell's value, from its value along slower axes.
   [[nodiscard]] double value(double slower) const {
     return constant ? *constant : (negated ? -slower : slower);
   }
@@ -90,7 +90,7 @@ HeldCell find_cell(const spec::StencilSpec& spec, int axis, int index, int exten
   return {index < 0 ? beyond - 2 : extent - 1 - (beyond - 2), true, {}};
 }
 
-/// One step of a field, continued along z, then y, then x.
+/// One step of a field, extended along z, then y, then x.
 std::vector<Matrix> step_once(const spec::StencilSpec& spec, const Operator& op,
                               const std::vector<Matrix>& from) {
   const auto planes = static_cast<int>(from.size());
@@ -112,8 +112,8 @@ std::vector<Matrix> step_once(const spec::StencilSpec& spec, const Operator& op,
   return to;
 }
 
-/// How many of the places of an axis differ from the middle one by more than `negligible`, at the low and the
-/// high end. `cell` finds the value at a place.
+/// The number of places at the low and the high end of an axis that differ from the middle one by more than
+/// `negligible`. `cell` returns the value at a place.
 template <class Cell>
 std::array<int, 2> places_near(const std::array<int, 3>& extent, int axis, double negligible,
                                const Cell& cell) {
@@ -138,7 +138,7 @@ std::array<int, 2> places_near(const std::array<int, 3>& extent, int axis, doubl
   return near;
 }
 
-/// What is near faces, and of what is not one plane, one row and one column.
+/// Copies the cells near faces, and one plane, one row and one column of the others.
 BoundaryContribution keep_near(const std::vector<Matrix>& all, double negligible) {
   const std::array extent{static_cast<int>(all.size()), all.front().rows, all.front().columns};
   BoundaryContribution added;
@@ -164,20 +164,20 @@ BoundaryContribution keep_near(const std::vector<Matrix>& all, double negligible
   return added;
 }
 
-/// Where a result lies along an axis: so many cells behind a face, or of an axis without faces, which goes on
-/// so far. Cells count from there up the axis, or down.
+/// The position of a result along an axis: `before` cells from a face, or from the end of an axis without
+/// faces. Cells count from there up the axis, or down.
 struct Nearby {
   const spec::Face* face;
   int before;
   bool up;
 };
 
-/// Adds a line of weights to another, so many cells further, times a weight. Beyond the face beside them they
-/// go where its rule takes its value from, or nowhere, to a constant.
+/// Adds a line of weights to another, shifted by `offset`, times a weight. Weights that cross the face of the
+/// line's axis move to the cell from which its rule copies; a constant drops them.
 void add_line(const std::vector<double>& from, int offset, double weight, const Nearby& beside,
               std::vector<double>& to) {
   const int cells = static_cast<int>(from.size());
-  // No walk comes as far as where an axis without faces ends.
+  // Without a face, no walk reaches the end of the axis.
   for (int cell = 0; beside.face != nullptr && cell < std::min(cells, -offset); ++cell) {
     if (const std::optional<int> at = find_beyond(*beside.face, -(cell + offset)))
       to[static_cast<std::size_t>(*at)] += weight * from[static_cast<std::size_t>(cell)];
@@ -186,8 +186,8 @@ void add_line(const std::vector<double>& from, int offset, double weight, const 
     to[static_cast<std::size_t>(cell + offset)] += weight * from[static_cast<std::size_t>(cell)];
 }
 
-/// What all steps take of a result from more than `reach` cells away: the weights of all walks that leave for
-/// there at the same step and cell, times what later steps may make of a cell.
+/// The share of a result that all steps read from more than `reach` cells away: the weights of all walks that
+/// leave the reach at the same step and cell, times the growth of a cell in later steps.
 double flow_beyond(const Operator& op, int axis, int reach, const Nearby& along, const Nearby& beside) {
   const int other = spec::axis_y + spec::axis_x - axis;
   const int sideways = std::max(op.reach_low[other], op.reach_high[other]);
@@ -206,7 +206,7 @@ double flow_beyond(const Operator& op, int axis, int reach, const Nearby& along,
       const int aside = beside.up ? tap.at[other] : -tap.at[other];
       for (int line = 0; line < static_cast<int>(lines); ++line) {
         const int place = line + offset;
-        if (place < 0 && along.face == nullptr) continue;  // no walk comes as far
+        if (place < 0 && along.face == nullptr) continue;  // no walk reaches it
         const std::optional<int> at = place < 0 ? find_beyond(*along.face, -place) : place;
         if (at) {
           add_line(share[static_cast<std::size_t>(line)], aside, tap.weight, beside,
@@ -271,7 +271,7 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
     case spec::BoundaryRule::antisymmetric:
       return is_even(spec, axis);
     case spec::BoundaryRule::mirror: {
-      // An axis of one cell takes that cell for what lies beyond, not what lies beyond the other face.
+      // An axis of one cell has copies of it as ghost cells, whatever the other face's rule.
       const spec::AxisBoundary& faces = spec.boundary[axis];
       const auto turns = [](const spec::Face& side) {
         return side.rule == spec::BoundaryRule::mirror || side.rule == spec::BoundaryRule::reflect ||
@@ -285,7 +285,7 @@ bool commutes(const spec::StencilSpec& spec, const spec::Face& face, int axis) {
       return face.value == 0 && is_even(spec, axis) && reaches_one(spec, axis);
     case spec::BoundaryRule::antireflect:
     case spec::BoundaryRule::antimirror:
-      return false;  // of systems
+      return false;  // only systems have them
   }
   return false;
 }
@@ -312,7 +312,7 @@ BoundaryContribution added_by_constants(spec::StencilSpec spec, const Operator& 
   }
   const double largest = largest_constant(spec);
   if (largest == 0) return {};
-  // One row or column stands for all where no face of the axis makes them differ.
+  // One row or column suffices where no face of the axis makes them differ.
   const auto cells_of = [&](int axis) {
     const auto& [low, high] = spec.boundary[axis];
     const auto differs = [&](const spec::Face& face) {
@@ -364,7 +364,7 @@ double truncation_beyond(const spec::StencilSpec& spec, const Operator& op, int 
     const Nearby nowhere{nullptr, far, up};
     const Nearby beside_none{nullptr, 0, true};
     take(nowhere, beside_none);
-    // Farther from a face of the other axis than `reach`, what that one does hardly comes in.
+    // Faces of the other axis that are farther than `reach` hardly contribute.
     std::vector<Nearby> beside;
     for (const bool high : {false, true}) {
       const spec::Face& next = high ? spec.boundary[other].high : spec.boundary[other].low;

@@ -18,7 +18,7 @@
 namespace spidergen::plan {
 namespace {
 
-/// All steps of a sweep as one of a spec whose weights are rounded so; without those that vanish in operands.
+/// All steps of a sweep as a spec of one step with weights rounded so, without those that vanish.
 spec::StencilSpec compose_spec(const Problem& problem, spec::WeightMode mode) {
   const Operator& op = problem.op;
   RoundedWeights exact;
@@ -41,8 +41,7 @@ spec::StencilSpec compose_spec(const Problem& problem, spec::WeightMode mode) {
   return composed;
 }
 
-/// Scales results such that the weights sum to what the exact ones of all steps do, unless these nearly
-/// cancel.
+/// Scales results so that the weights sum to the exact sum of all steps, unless the exact ones nearly cancel.
 ComposedSums settle_sum(const Operator& op, RoundedWeights& weights) {
   ComposedSums sums = compare_composed(op, weights);
   if (std::fabs(sums.sum) <= sums.magnitude / 2) return sums;
@@ -56,8 +55,8 @@ ComposedSums settle_sum(const Operator& op, RoundedWeights& weights) {
   return compare_composed(op, weights);
 }
 
-/// All steps of a sweep as one of a spec, with as few terms a weight as it allows: one, unless its tolerance
-/// or the sum of the weights want more.
+/// All steps of a sweep as a spec of one step, with as few terms a weight as possible: one, unless the
+/// tolerance or the sum of the weights requires more.
 spec::StencilSpec choose_composed(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
   spec::StencilSpec composed = compose_spec(problem, spec.weights);
@@ -71,7 +70,7 @@ spec::StencilSpec choose_composed(const Problem& problem) {
   return is_near && sums.sums_agree() ? of_one_term : composed;
 }
 
-/// Do so many steps reach few enough points to be taken as one? With more, steps in registers are faster.
+/// Do the steps reach few enough points to be composed? With more, steps in registers are faster.
 bool are_few(const Operator& op) {
   constexpr std::int64_t most_taps = 1000;
   std::int64_t taps = 1;
@@ -89,7 +88,7 @@ std::string objection_to_composed(const Problem& problem) {
   return objection_to_composing(spec);
 }
 
-/// Has cells stepped that lie near faces which do not commute. Else the objection.
+/// Plans separate steps for cells near faces that do not commute. Returns the objection otherwise.
 std::string plan_rims(const Problem& problem, ComposedSteps& composition) {
   if (problem.spec.dimensions != 2) return "";
   composition.rims = rims_of(problem.spec, problem.op);
@@ -101,9 +100,9 @@ std::string plan_rims(const Problem& problem, ComposedSteps& composition) {
   return "";
 }
 
-/// Where constants beyond faces add to what all steps make of fields, or a `mirror` is beside another rule,
-/// has small fields stepped, near two faces at once, and what is left of a number of steps with them. Else
-/// the objection.
+/// For constant faces that add to all steps, and a `mirror` that faces another rule: plans single steps for
+/// small fields, where two faces are near, and for the rest of a number of steps. Returns the objection
+/// otherwise.
 std::string plan_large_fields(const Problem& problem, ComposedSteps& composition) {
   if (!compose_when_large(problem.spec)) return "";
   composition.added = added_by_constants(problem.spec, problem.op);
@@ -125,7 +124,7 @@ std::string plan_large_fields(const Problem& problem, ComposedSteps& composition
   return "";
 }
 
-/// Why rounded weights of all steps do not stand for the exact ones; empty where they do.
+/// Why the rounded weights of all steps cannot replace the exact ones; empty where they can.
 std::string objection_to_sums(const spec::StencilSpec& spec, const ComposedSums& sums,
                               const RoundedWeights& weights) {
   const double tolerance = spec.tolerance.value_or(1);
@@ -140,8 +139,7 @@ std::string objection_to_sums(const spec::StencilSpec& spec, const ComposedSums&
   return "";
 }
 
-/// Has the scheme add what constants beyond faces add, where it does so by tables of its own. Else the
-/// objection.
+/// Passes the contribution of constant faces to a scheme with tables for it. Returns the objection otherwise.
 std::string let_hold(Scheme& scheme, const BoundaryContribution& added) {
   return std::visit(
       [&](auto& chosen) -> std::string {

@@ -8,7 +8,7 @@
 namespace spidergen::plan {
 namespace {
 
-/// The products that are chained into one output, of those that count: of bands along x those of its comb.
+/// The number of products chained into one output that `counts` accepts; for bands along x, into one comb.
 template <class Counts>
 int count_chained(const Contraction& contraction, const Counts& counts) {
   int whole = 0;

@@ -20,9 +20,9 @@ namespace {
 
 constexpr int most_pairs = 4;
 
-/// A list in f32. Values become their other neighbour, one and its opposite alike where they are the same,
-/// the largest first, where that brings the sum closer to `sum`: a time step would add what is missing to
-/// every cell again and again.
+/// A list in f32. Values are rounded to their other neighbour, the largest first, and equal values at
+/// opposite offsets together, where that brings the sum closer to `sum`: time steps would add the difference
+/// to every cell again and again.
 List round_to_f32(const List& list, double sum) {
   constexpr double most_error = 0x1p-23;
   constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -51,7 +51,7 @@ List round_to_f32(const List& list, double sum) {
   return rounded;
 }
 
-/// Both lists as numbers of the fields; those along x are at most 1 in sum of magnitudes.
+/// Both lists in the type of the fields; those along x sum to at most 1 in magnitude.
 ListPair round_pair(List y, List x, bool doubles) {
   const int exponent = -std::ilogb(magnitude_of(x)) - 1;
   for (double& value : x) value = std::ldexp(value, exponent);
@@ -64,8 +64,8 @@ ListPair round_pair(List y, List x, bool doubles) {
   return {{std::move(y)}, {std::move(x)}};
 }
 
-/// Divides a list by the largest number that all its values are multiples of, if that leaves integers of so
-/// many binary digits: then products of lists can be what exact weights are.
+/// Divides a list by the largest number of which all its values are multiples, if the integers have at most
+/// `digits` binary digits: then products of lists can equal exact weights.
 void shorten(List& list, int digits) {
   constexpr int most_digits = 62;
   double largest = 0;
@@ -85,7 +85,7 @@ void shorten(List& list, int digits) {
   for (double& value : list) value /= divisor;
 }
 
-/// The row and the column of the largest weight as lists whose product the weights are, if they are one.
+/// The row and the column of the largest weight, as lists whose product is the weights if their rank is 1.
 std::pair<List, List> cross_lists(const Matrix& weights, int digits) {
   const auto largest = std::max_element(weights.values.begin(), weights.values.end(),
                                         [](double a, double b) { return std::fabs(a) < std::fabs(b); }) -
@@ -100,7 +100,7 @@ std::pair<List, List> cross_lists(const Matrix& weights, int digits) {
   return {y, x};
 }
 
-/// What follows from the pairs, whose products together are `packed`.
+/// Fills in the sums of the pairs, whose products together are `packed`.
 void sum_up(const Matrix& weights, const Matrix& packed, LowRank& low_rank) {
   low_rank.sum = sum_of(weights.values);
   low_rank.magnitude = magnitude_of(weights.values);
@@ -114,7 +114,7 @@ void sum_up(const Matrix& weights, const Matrix& packed, LowRank& low_rank) {
   low_rank.deviation = distance(packed, weights) / low_rank.magnitude;
 }
 
-/// The fewest pairs that leave no more than `tolerance` of the weights, or as many as are tried.
+/// The fewest pairs that leave no more than `tolerance` of the weights, up to the limit.
 void find_pairs(const Matrix& weights, double tolerance, bool doubles, LowRank& low_rank) {
   const SingularValues values = singular_values(weights);
   const int most = std::min<int>(most_pairs, static_cast<int>(values.value.size()));
@@ -131,7 +131,7 @@ void find_pairs(const Matrix& weights, double tolerance, bool doubles, LowRank& 
   }
 }
 
-/// Zeros to all offsets that a contraction's rows and columns have.
+/// Pads lists with zeros to all offsets of a contraction's rows and columns.
 void reach_as_far(const Contraction& contraction, LowRank& lists) {
   const auto extend = [](List& list, int before, int after) {
     list.insert(list.begin(), static_cast<std::size_t>(before), 0);

@@ -10,18 +10,18 @@
 namespace spidergen::plan {
 namespace {
 
-// Below this a kernel is bound by memory, and a pair costs a fragment more than two windows that share
-// theirs.
+// With fewer pairs a kernel is memory-bound, and a pair needs a fragment of its own where two windows share
+// one.
 constexpr std::size_t least_pairs = 2;
 
-// Columns that a window of inputs holds beside the outputs of its tile, on both sides.
+// Input columns of a window outside its tile's outputs, on each side.
 constexpr int window_reach = 8;
 
 bool is_diagonal(const Window& window) {
   return window.taps.size() == 1 && window.taps.front().at[spec::axis_x] == 0;
 }
 
-/// The pairs of one column or row of diagonals, ascending; none unless all are at one distance.
+/// The pairs of one column or row of diagonals, ascending; none unless all have one distance.
 std::vector<DiagonalPair> pair_halves(const std::vector<Window>& diagonals) {
   std::vector<DiagonalPair> pairs;
   const std::size_t half = diagonals.size() / 2;
@@ -71,7 +71,7 @@ std::vector<DiagonalPair> take_diagonal_pairs_of_rows(std::vector<Window>& windo
   std::vector<Window> others = windows;
   std::vector<DiagonalPair> pairs = take_diagonal_pairs(others);
   if (pairs.empty() || pairs.front().distance().y > largest_row_distance) return {};
-  // Kernels have one distance; sums may differ in theirs.
+  // A kernel has one distance; sums may differ in theirs.
   const auto as_first = [&](const DiagonalPair& pair) { return pair.distance() == pairs.front().distance(); };
   if (!std::all_of(pairs.begin(), pairs.end(), as_first)) return {};
   const auto holds_own_columns = [](int low, int high) {

@@ -14,7 +14,7 @@
 namespace spidergen::plan {
 namespace {
 
-/// The taps of all steps of a sweep together: as far as so many steps reach.
+/// Extends the taps to the reach of all steps of a sweep together.
 void reach_all_steps(KernelPlan& plan) {
   plan.tap_rows.clear();
   for (int dz = -plan.op.reach_low[spec::axis_z]; dz <= plan.op.reach_high[spec::axis_z]; ++dz) {

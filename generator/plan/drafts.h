@@ -10,7 +10,7 @@
 
 namespace spidergen::plan {
 
-/// A candidate and what its plan would be.
+/// A candidate and its plan.
 struct Draft {
   Candidate candidate;
   RoundedWeights weights;
@@ -28,15 +28,15 @@ struct EngineDrafts {
   std::vector<Draft> drafts;
 };
 
-/// The text of the first error, without what it says of CUDA cores.
+/// The text of the first error, without the hint about CUDA cores.
 [[nodiscard]] std::string first_error(const diag::Diagnostics& diagnostics);
 
-/// The plan of a problem: the fastest draft of the engine that is asked for, with the diagnostics of that
-/// engine, and all drafts as candidates. `single_us` is what a sweep of one step takes; 0 of one step.
+/// The plan of a problem: the fastest draft of the requested engine, with that engine's diagnostics, and all
+/// drafts as candidates. `single_us` is the time of a sweep of one step; 0 where the problem has one step.
 [[nodiscard]] PlanResult choose_plan(const Problem& problem, const Request& request,
                                      std::vector<EngineDrafts> asked, double single_us);
 
-/// Fastest first; then those whose time has not been measured, and those with an objection.
+/// Fastest first; then drafts without a measured time, and drafts with an objection.
 void sort_drafts(std::vector<Draft>& drafts);
 
 }  // namespace spidergen::plan

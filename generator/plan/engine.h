@@ -5,7 +5,7 @@
 
 namespace spidergen::plan {
 
-/// What multiplies.
+/// The unit that multiplies.
 enum class Engine {
   sparse,  ///< tensor cores on matrices compressed 2:4: mma.sp
   dense,   ///< tensor cores on whole matrices: mma.sync
@@ -18,7 +18,7 @@ enum class Engine {
 /// The engine of that name; nothing where there is none.
 [[nodiscard]] std::optional<Engine> engine_named(std::string_view name);
 
-/// The end of a message about what tensor cores do not take, where CUDA cores do.
+/// Ends a message about something that only CUDA cores support.
 inline constexpr std::string_view cuda_cores_take_it = "; '--engine cuda' takes it";
 
 }  // namespace spidergen::plan

@@ -11,13 +11,13 @@
 namespace spidergen::plan {
 namespace {
 
-// One MMA: 16 products and a sum, each cut to at least 24 bits, and one product's worth of alignment.
+// One MMA: 16 products and a sum, each truncated to at least 24 bits, and the alignment error of one product.
 constexpr double error_of_mma = 18 * 0x1p-23;
-// Terms of higher order than those that are counted.
+// Covers error terms of higher order.
 constexpr double higher_orders = 1.01;
 
 constexpr double f32_rounding = 0x1p-24;
-// What constants add is cut, rounded and added in f32, and sums that it is added to are of a cell's size.
+// Constants' contributions are cut, rounded and added in f32 to sums of a cell's magnitude.
 constexpr double roundings_of_constants = 4;
 constexpr double least_normal_f32 = 0x1p-126;
 constexpr double least_f32 = 0x1p-149;
@@ -37,14 +37,14 @@ double sum_of_magnitudes(const RoundedWeights& weights) {
   return sum;
 }
 
-/// The same of the taps of one sum.
+/// The same for the taps of one sum.
 double sum_of_magnitudes(const RoundedWeights& weights, int of_sum) {
   double sum = 0;
   for (const RoundedTap& tap : weights.taps) sum += tap.sum == of_sum ? std::fabs(tap.packed) : 0;
   return sum;
 }
 
-/// By how much the products of the centre grow where the old value is added apart.
+/// Growth of the centre's products where the old value is added separately.
 double growth_by_identity(const RoundedWeights& weights) {
   double growth = 1;
   for (const RoundedTap& tap : weights.taps) {
@@ -54,7 +54,7 @@ double growth_by_identity(const RoundedWeights& weights) {
   return growth;
 }
 
-/// What results are multiplied by at most.
+/// The largest factor of results.
 double largest_scale(const RoundedWeights& weights) {
   double largest = weights.result_scale(0);
   for (int sum = 1; sum < std::ssize(weights.sum_shifts); ++sum)
@@ -62,7 +62,7 @@ double largest_scale(const RoundedWeights& weights) {
   return largest;
 }
 
-/// What rounding to results of another storage than the sums' adds. Whole numbers are half a unit off.
+/// Adds the rounding of results to another storage than the sums'. Integers are off by up to half a unit.
 void add_output_rounding(spec::Storage output, ErrorBound& bound) {
   if (spec::is_integer(output)) {
     bound.absolute += 0.5;
@@ -78,10 +78,10 @@ void add_output_rounding(spec::Storage output, ErrorBound& bound) {
 ErrorBound bound_half(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const bool f16 = plan.weights.type == OperandType::f16;
   ErrorBound bound;
-  // An update takes the sum as it is, in f32.
+  // An update uses the f32 sum without rounding.
   const bool rounds_to_half = !spec.update && !spec::converts_cells(spec);
   bound.result = rounds_to_half ? rounding_error(plan.weights.type) : 0;
-  // A power of two changes no digit of a sum; any other factor rounds it to f32 before it is stored.
+  // A power of two changes no digit of a sum; any other factor rounds it to f32 before the store.
   if (plan.weights.factor != 1) bound.result += higher_orders * f32_rounding;
   bound.sum = higher_orders * error_of_mma * plan.contraction.longest_chain();
   const double scale = plan.weights.sum_shifts.empty()
@@ -98,14 +98,14 @@ ErrorBound bound_f32(const KernelPlan& plan) {
   const InputTerms& inputs = plan.contraction.inputs;
   const double windows = windows_of(plan.contraction);
   ErrorBound bound;
-  bound.result = f32_rounding;  // of the old value's sum, or of the factor's product
+  bound.result = f32_rounding;  // the sum with the old value, or the product with the factor
   if (!inputs.scaled) {
     bound.sum =
         higher_orders * (rounding_error(weights.type) + error_of_mma * plan.contraction.longest_chain());
     bound.absolute = smallest_f16 / 2 * sum_of_magnitudes(weights) + least_normal_f32;
     return bound;
   }
-  // Two terms leave 2^-23 of a value, and the product of both remainders 2^-22.
+  // Two terms leave 2^-23 of a value, and the omitted product of both remainders 2^-22.
   const double split = inputs.count == 2 ? 0x1p-23 + 0x1p-22 : rounding_error(weights.type);
   const double adds = error_of_mma + (windows + 1) * f32_rounding;
   bound.sum = higher_orders * growth_by_identity(weights) * (split + adds);
@@ -113,7 +113,7 @@ ErrorBound bound_f32(const KernelPlan& plan) {
   return bound;
 }
 
-/// Taps of the sum that has most.
+/// Taps of the sum that has the most.
 double most_taps_of_a_sum(const spec::StencilSpec& spec, const RoundedWeights& weights) {
   std::vector<double> counts(spec.sums.size());
   for (const RoundedTap& tap : weights.taps) ++counts[static_cast<std::size_t>(tap.sum)];
@@ -130,7 +130,7 @@ ErrorBound bound_doubles(const spec::StencilSpec& spec, const KernelPlan& plan) 
   return bound;
 }
 
-/// n multiply-adds, each rounded once to f32; the result of f32 fields is the sum itself.
+/// n multiply-adds, each rounded once to f32; for f32 fields the sum is the result.
 ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const double taps = most_taps_of_a_sum(spec, plan.weights);
   if (spec::converts_cells(spec)) {
@@ -141,7 +141,7 @@ ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
     if (output != spec::Storage::f32) add_output_rounding(output, bound);
     return bound;
   }
-  // An update takes the sum as it is, in f32.
+  // An update uses the f32 sum without rounding.
   const bool f32 = spec.storage == spec::Storage::f32 || spec.update;
   ErrorBound bound;
   bound.result = f32 ? 0 : higher_orders * rounding_error(plan.weights.type);
@@ -150,8 +150,8 @@ ErrorBound bound_cores(const spec::StencilSpec& spec, const KernelPlan& plan) {
   return bound;
 }
 
-/// Two passes on CUDA cores: a result has nx + pairs ny multiply-adds on its way, each rounded once, of at
-/// most `passed` max |x| in all; products of a single pair of lists are those of the weights.
+/// Two passes on CUDA cores: a result has nx + pairs ny multiply-adds, each rounded once, of at most `passed`
+/// max |x| in all. For a single pair of lists, products are those of the weights.
 ErrorBound bound_core_lists(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const bool doubles = spec.storage == spec::Storage::f64;
   ErrorBound bound;
@@ -160,7 +160,7 @@ ErrorBound bound_core_lists(const spec::StencilSpec& spec, const KernelPlan& pla
     const auto pairs = static_cast<double>(lists.pairs.size());
     const double along_x = lists.x_high() - lists.x_low + 1;
     const double along_y = pairs * (lists.y_high() - lists.y_low + 1);
-    // Sums of products of two doubles are weights that are rounded themselves: each product, and each sum.
+    // The weights are rounded sums of products of two doubles: one rounding for each product and each sum.
     const double of_weights = doubles ? 2 * pairs : 1;
     const double error =
         higher_orders * (along_x + along_y + of_weights) * (doubles ? f64_rounding : f32_rounding);
@@ -177,12 +177,11 @@ ErrorBound bound_core_lists(const spec::StencilSpec& spec, const KernelPlan& pla
   return bound;
 }
 
-/// t steps, each of n multiply-adds of which an operation may be shared. Where e is the error of a step's
-/// results and v what the same step makes of the magnitudes of its inputs and weights, a step adds at most
-/// its own roundings of v, and what it is given grows no faster than v does: after t steps the sum of all is
-/// t times a step's, relative to v. Beside products and sums a step has the rounding of its weight, a warp's
-/// factor, and near a face along y the change between ways of adding rows. With an update, which need not be
-/// linear, the bound is that of the sum of each step.
+/// t steps, each of n multiply-adds, one operation of which may be shared. Let e be the error of a step's
+/// results and v the step applied to the magnitudes of inputs and weights. A step adds at most its own
+/// roundings of v, and the error of its inputs grows no faster than v: after t steps the total is t times one
+/// step's, relative to v. A step also rounds its weight and a warp's factor, and near a face along y changes
+/// the way to add rows. With an update, which need not be linear, the bound is for the sum of each step.
 ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const bool f64 = spec.storage == spec::Storage::f64;
   const double rounding = f64 ? f64_rounding : f32_rounding;
@@ -202,14 +201,14 @@ ErrorBound bound_steps(const spec::StencilSpec& spec, const KernelPlan& plan) {
   return bound;
 }
 
-/// Two passes. What passes between them is at most `passed` max |x| in all, for which pass x makes chunks
-/// products a term and rounds once, and pass y the rest of the products; composed weights are beside that
-/// `deviation` sum |w| max |x| off those of t single steps, whose weights are f32 numbers each.
+/// Two passes. Values between them are at most `passed` max |x| in all: pass x makes chunks products a term
+/// and rounds once, pass y the remaining products. Composed weights also deviate by `deviation` sum |w| max
+/// |x| from those of t single steps with f32 weights.
 ErrorBound bound_low_rank(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const OperandType type = plan.contraction.low_rank.front().type;
   const double rounding = rounding_error(type);
   const double arithmetic = rounding + error_of_mma * plan.contraction.longest_chain();
-  // An update takes the sum as it is, in f32.
+  // An update uses the f32 sum without rounding.
   const int last_rounding = spec.update ? 0 : 1;
   ErrorBound bound;
   bound.result = higher_orders * (last_rounding * rounding + f32_rounding);
@@ -230,8 +229,8 @@ ErrorBound bound_low_rank(const spec::StencilSpec& spec, const KernelPlan& plan)
   return bound;
 }
 
-/// Of a cell that two passes compute, or all steps in turn: the larger of each term. What steps add is a part
-/// of what they make of magnitudes, and so at most of the largest.
+/// The bound of a cell that either two passes or all steps in turn compute: the larger of each term. The sum
+/// of steps is part of their effect on magnitudes, and so bounded by the largest cell.
 ErrorBound bound_both(const ErrorBound& passes, const ErrorBound& steps, const KernelPlan& plan) {
   const double magnitude = sum_of_magnitudes(plan.weights);
   const double growth = std::pow(std::max(1.0, magnitude), plan.op.steps);
@@ -242,8 +241,8 @@ ErrorBound bound_both(const ErrorBound& passes, const ErrorBound& steps, const K
   return both;
 }
 
-/// Steps taken as one: the bound of its sweep with S at most sum |w'| max |x| of the packed weights, which
-/// are `deviation` sum |w| max |x| off those of t single steps, whose weights are f32 numbers each.
+/// Composed steps: the bound of one sweep with S at most sum |w'| max |x| of the packed weights, which
+/// deviate by `deviation` sum |w| max |x| from those of t single steps with f32 weights.
 ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const ComposedSteps& composition = *plan.composition;
   const KernelPlan composed = plan_of_composed(spec, plan);
@@ -255,14 +254,14 @@ ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan)
   bound.neighbourhood = of_largest / sum_of_magnitudes(plan.weights);
   bound.sum = 0;
   bound.absolute += least_normal_f32;
-  // What is left of a number of steps is rounded to f32 before it is stored.
+  // The rest of a number of steps is rounded to f32 before the store.
   bound.result = higher_orders * (rounding_error(plan.weights.type) + f32_rounding);
   return bound;
 }
 
-/// Passes one after the other, of which only the last rounds to another storage than its sums'. An error of
-/// what one pass leaves grows no faster than the magnitudes do, so that the parts of sum |w x| add up. What
-/// passes make of constants beyond faces is rounded, too, and so are the products of f64 weights.
+/// Successive passes; only the last one rounds to another storage than its sums'. The error of a pass grows
+/// no faster than magnitudes, so that the shares of sum |w x| add up. The contributions of constant faces are
+/// also rounded, and so are the products of f64 weights.
 ErrorBound bound_passes(const KernelPlan& plan) {
   ErrorBound bound;
   for (const PassPlan& pass : plan.passes) {
@@ -282,7 +281,7 @@ ErrorBound bound_passes(const KernelPlan& plan) {
 
 ErrorBound bound_error(const spec::StencilSpec& spec, const KernelPlan& plan) {
   if (!plan.passes.empty()) return bound_passes(plan);
-  // What is left of a number of steps, and rims, are stepped.
+  // The rest of a number of steps and the rims are stepped singly.
   if (plan.composition) return bound_both(bound_composed(spec, plan), bound_steps(spec, plan), plan);
   if (plan.contraction.is_low_rank()) {
     const ErrorBound bound = bound_low_rank(spec, plan);
@@ -308,7 +307,7 @@ std::optional<double> lost_difference(const spec::StencilSpec& spec, int steps) 
     sum += tap.weight;
     if (tap.at != spec::Offset{}) others += std::fabs(tap.weight);
   }
-  // Half a unit in the last place of values just below a power of two, as a share of them.
+  // Half a unit in the last place just below a power of two, relative to the value.
   const double half_unit = spec.storage == spec::Storage::f16 ? 0x1p-12 : 0x1p-9;
   const double left = half_unit - steps * std::fabs(sum - 1);
   if (left <= 0 || others == 0) return {};

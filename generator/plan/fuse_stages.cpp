@@ -13,7 +13,7 @@ bool has_rule(const spec::AxisBoundary& faces, BoundaryRule rule) {
   return faces.low.rule == rule && faces.high.rule == rule;
 }
 
-/// Does the node, by itself, have the same value a period further?
+/// Does the node by itself have the same value one period further?
 bool repeats(const spec::SystemSpec& spec, const UpdateNode& node, std::size_t axis) {
   if (node.operation == UpdateOperation::index) return node.which != static_cast<int>(axis);
   if (node.operation != UpdateOperation::cell && node.operation != UpdateOperation::bounded) return true;
@@ -25,7 +25,7 @@ bool repeats(const spec::SystemSpec& spec, const UpdateNode& node, std::size_t a
 
 StageFuser::StageFuser(const spec::SystemSpec& spec, bool in_doubles)
     : spec_(spec), in_doubles_(in_doubles), nodes_(calculator_) {
-  // The spec's nodes are different ones, arguments first, so that each gets its own place again.
+  // The spec's nodes are distinct, arguments first, so that each gets its own index again.
   for (const UpdateNode& node : spec.nodes) {
     if (node.operation == UpdateOperation::cell) {
       (void)nodes_.cell(node.which, spec.fields[static_cast<std::size_t>(node.which)].axes, node.at);
@@ -53,7 +53,7 @@ bool StageFuser::can_read(const StageGroup& group, int field, const spec::Offset
     }
     return true;
   };
-  // Those behind `bounded` cannot be shifted.
+  // Operations after `bounded` cannot be shifted.
   if (!all_needed([](const UpdateNode& node) { return node.operation <= UpdateOperation::bounded; }))
     return false;
   for (std::size_t axis = 0; axis < at.size(); ++axis) {

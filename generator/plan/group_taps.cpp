@@ -13,7 +13,7 @@
 namespace spidergen::plan {
 namespace {
 
-/// A window along x, or a pair of diagonals: what one product multiplies with.
+/// The taps of one product: a window along x, or a pair of diagonals.
 struct Group {
   int source = 0;
   Window window;                        ///< its own tap row
@@ -46,8 +46,7 @@ Matrix group_matrix(const Group& group, int term, const TileMapping& mapping) {
   return kernel_matrix(mapping, weights);
 }
 
-/// Do the mappings differ at most in the rows that their columns are inputs of? Then matrices that are equal
-/// make one operand.
+/// Do the mappings differ at most in the rows of their input columns? Then equal matrices make one operand.
 bool differ_in_rows(const TileMapping& a, const TileMapping& b) {
   const auto same_column = [](const Position& p, const Position& q) { return p.x == q.x; };
   return a.name == b.name && a.row_output == b.row_output &&
@@ -81,8 +80,8 @@ int find_or_add_source(const Source& source, std::vector<Source>& sources) {
 
 using TermPairs = std::vector<std::pair<int, int>>;
 
-/// Which terms of weights and inputs are multiplied: remainders by leading terms only. The leading weights
-/// stand between, so that they are loaded once for both of their products.
+/// The terms of weights and inputs that are multiplied: remainders only by leading terms. The leading weights
+/// are in the middle, so that they are loaded once for both products.
 TermPairs multiplied_terms(const RoundedWeights& weights, const InputTerms& inputs) {
   TermPairs terms;
   for (int term = 0; term < weights.terms; ++term) terms.emplace_back(term, 0);
@@ -91,7 +90,7 @@ TermPairs multiplied_terms(const RoundedWeights& weights, const InputTerms& inpu
   return terms;
 }
 
-/// How many products windows take: a remainder of nothing but zeros takes none.
+/// The number of products of the windows: a remainder of zeros takes none.
 int count_products(const std::vector<Window>& windows, const TermPairs& terms) {
   std::ptrdiff_t count = 0;
   for (const Window& window : windows) {
@@ -118,7 +117,7 @@ void set_shifts(const std::vector<Window>& windows, Contraction& contraction) {
 void add_products(const Group& group, const TermPairs& terms, Contraction& contraction) {
   for (const auto& [term, input_term] : terms) {
     Matrix matrix = group_matrix(group, term, contraction.sources[group.source].mapping);
-    if (all_zero(matrix)) continue;  // a remainder that is nowhere needed
+    if (all_zero(matrix)) continue;  // remainder of exact weights
     const Window& window = group.window;
     const int operand = find_or_add_operand(
         {window.dy, window.shift, term, std::move(matrix), window.dz, group.source}, contraction);
@@ -127,8 +126,8 @@ void add_products(const Group& group, const TermPairs& terms, Contraction& contr
   }
 }
 
-/// Makes a contraction one of pairs of rows alone. Its rows are those of the pairs, even where no tap reaches
-/// the second row of the last one.
+/// Makes a contraction of pairs of rows alone. Its rows are those of the pairs, even where no tap reaches the
+/// second row of the last pair.
 void take_row_pair_mapping(const std::vector<RowPair>& row_pairs, int dimensions, Contraction& contraction) {
   contraction.grouping = Grouping::row_pairs;
   contraction.mapping = row_pair_mapping(dimensions == 2 ? LaneOutputs::quad : LaneOutputs::pairs);
@@ -140,7 +139,7 @@ void take_row_pair_mapping(const std::vector<RowPair>& row_pairs, int dimensions
   contraction.row_high = high->dy;
 }
 
-/// A contraction without products: what follows from the spec and the engine alone.
+/// A contraction without products: only what the spec and the engine determine.
 Contraction empty_contraction(const Problem& problem) {
   const LaneOutputs outputs =
       problem.spec.storage == spec::Storage::f32 ? LaneOutputs::pairs : LaneOutputs::quad;
@@ -152,7 +151,7 @@ Contraction empty_contraction(const Problem& problem) {
   return contraction;
 }
 
-/// The rows and planes of all windows, before any of them become pairs of diagonals.
+/// Sets the rows and planes of all windows, before any of them become pairs of diagonals.
 void set_rows(const std::vector<Window>& windows, Contraction& contraction) {
   const auto [low, high] = std::minmax_element(windows.begin(), windows.end(),
                                                [](const Window& a, const Window& b) { return a.dy < b.dy; });
@@ -162,14 +161,14 @@ void set_rows(const std::vector<Window>& windows, Contraction& contraction) {
   contraction.plane_high = windows.back().dz;
 }
 
-/// What products multiply with: windows and pairs of diagonals, or pairs of rows alone.
+/// The groups of taps: windows and pairs of diagonals, or pairs of rows alone.
 struct Groups {
   std::vector<Window> windows;
   std::vector<DiagonalPair> diagonals;
   std::vector<RowPair> row_pairs;
 };
 
-/// In 3D: whichever are fewer.
+/// In 3D: windows or pairs of rows, whichever are fewer.
 Groups groups_of_planes(const RoundedWeights& weights, std::vector<Window> windows) {
   Groups groups{std::move(windows), {}, {}};
   groups.diagonals = take_diagonal_pairs(groups.windows);
@@ -178,7 +177,7 @@ Groups groups_of_planes(const RoundedWeights& weights, std::vector<Window> windo
   return row_pairs.empty() || !are_fewer ? groups : Groups{{}, {}, std::move(row_pairs)};
 }
 
-/// In 2D: diagonals in pairs where their products would be felt. Of f32 values one fragment more takes longer
+/// In 2D: pairs diagonals where their products would limit the speed. For f32 one more fragment takes longer
 /// than the products that pairs save (measured on an H200).
 Groups groups_of_rows(std::vector<Window> windows, const TermPairs& terms, const Contraction& contraction) {
   Groups groups{std::move(windows), {}, {}};
@@ -205,7 +204,7 @@ void add_products(const Groups& groups, const TermPairs& terms, int dimensions, 
     group.taps = {&pair.first.taps.front(), &pair.second.taps.front()};
     add_products(group, terms, contraction);
   }
-  // The sums that complete first are stored first, while the others' products keep the tensor cores busy.
+  // Sums that complete first are stored first, while products of the others keep the tensor cores busy.
   std::stable_sort(
       contraction.products.begin(), contraction.products.end(), [&](const Product& a, const Product& b) {
         if (dimensions < 3) return contraction.last_row(a) > contraction.last_row(b);

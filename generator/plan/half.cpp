@@ -67,7 +67,7 @@ std::uint16_t to_bits(OperandType type, double value) {
   if (magnitude > 0) exponent = std::max(exponent, std::ilogb(magnitude));
   // Units of the last place at this exponent; nearbyint rounds ties to even in the default rounding mode.
   const auto units = static_cast<int>(std::nearbyint(std::ldexp(magnitude, format.mantissa_bits - exponent)));
-  // A normal number's leading 1 adds itself to the exponent field, and so does a carry out of the mantissa.
+  // A normal number's leading 1 increments the exponent field, and so does a carry out of the mantissa.
   const int biased = exponent - format.smallest_normal_exponent;
   return static_cast<std::uint16_t>(sign | ((biased << format.mantissa_bits) + units));
 }

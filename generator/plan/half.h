@@ -7,10 +7,10 @@
 
 namespace spidergen::plan {
 
-/// The types of 16 bits that tensor-core operands have.
+/// The 16-bit types of tensor-core operands.
 enum class OperandType { f16, bf16 };
 
-/// That of operands of fields of this storage, which are bf16 or else f16.
+/// The operand type of fields of this storage: bf16 for bf16, else f16.
 [[nodiscard]] constexpr OperandType operand_type(spec::Storage storage) {
   return storage == spec::Storage::bf16 ? OperandType::bf16 : OperandType::f16;
 }
@@ -27,9 +27,9 @@ enum class OperandType { f16, bf16 };
 /// Relative error of rounding to a normal number: half a unit in the last place of 1.
 [[nodiscard]] double rounding_error(OperandType type);
 
-/// The bits nearest to `value` (ties to even), rounded once from double; beyond the largest it is infinity.
+/// The bits nearest to `value` (ties to even), rounded once from double; infinity above the largest value.
 [[nodiscard]] std::uint16_t to_bits(OperandType type, double value);
-/// The value of bits, exactly.
+/// The exact value of bits.
 [[nodiscard]] double from_bits(OperandType type, std::uint16_t bits);
 /// `value` after rounding.
 [[nodiscard]] inline double round_to(OperandType type, double value) {
@@ -47,7 +47,7 @@ enum class OperandType { f16, bf16 };
   return round_to(OperandType::f16, value);
 }
 
-/// A value as a cell of a field holds it.
+/// A value rounded to a field's storage.
 [[nodiscard]] double stored_value(spec::Storage storage, double value);
 
 inline constexpr double largest_f16 = 65504;

@@ -21,77 +21,77 @@ struct ErrorBound {
   double result = 0;
   double sum = 0;
   double absolute = 0;
-  double neighbourhood = 0;  ///< times sum |w| of one step and the largest |x|
+  double neighbourhood = 0;  ///< multiplies sum |w| of one step and the largest |x|
 
   bool operator==(const ErrorBound&) const = default;
 };
 
-/// A scheme that was considered for a stencil, with a contraction that it could take.
+/// A scheme considered for a stencil, with a contraction for it.
 struct Candidate {
   Engine engine = Engine::sparse;
-  std::string_view scheme;  ///< its name; empty: none of the engine
+  std::string_view scheme;  ///< its name; empty: none of the engine fits
   Grouping grouping = Grouping::windows;
   std::string mapping;
   int products = 0;         ///< MMAs per 128 outputs; on CUDA cores multiply-adds a point
   double microseconds = 0;  ///< of a sweep over the reference field (plan/machine.h) on an H200, estimated
-  bool measured = true;     ///< the estimate is a fit to measured times; others are taken as a last resort
-  std::string objection;    ///< why it cannot hold the stencil, in a user's words; empty where it can
+  bool measured = true;     ///< the estimate is fitted to measured times; others are a last resort
+  std::string objection;    ///< why it does not support the stencil, in a user's words; empty where it does
 
   bool operator==(const Candidate&) const = default;
 };
 
-/// What the steps of a sweep become where they are taken as one (plan/compose.h): a stencil that a scheme of
-/// one step computes. What is left of a number of steps takes another such scheme, on CUDA cores.
+/// Steps of a sweep composed into one (plan/compose.h): a stencil for a scheme of one step. The rest of a
+/// number of steps takes another such scheme, on CUDA cores.
 struct ComposedSteps {
-  RoundedWeights weights;  ///< of all steps together, as operands hold them
-  double magnitude = 0;    ///< sum |w| of the exact ones
-  double deviation = 0;    ///< sum |w' - w| over that, of what is packed
+  RoundedWeights weights;  ///< of all steps together, as operands
+  double magnitude = 0;    ///< sum |w| of the exact weights
+  double deviation = 0;    ///< sum |w' - w| / magnitude, of the packed weights
   Contraction single_contraction;
   Scheme single_scheme;
-  Rims rims{};                 ///< in 2D, cells at faces that do not commute: steps are taken one by one
-  std::array<int, 2> least{};  ///< rows and columns of a field; of a smaller one all cells are such
-  std::optional<RimTiles> rim_steps;  ///< what takes them, where there are any
+  Rims rims{};                        ///< in 2D, cells at faces that do not commute: stepped one by one
+  std::array<int, 2> least{};         ///< rows and columns of a field; all cells of a smaller one are rims
+  std::optional<RimTiles> rim_steps;  ///< the layout for the rims, if any
   double rims_us = 0;                 ///< of a sweep over the reference field
-  /// In 1D and 3D to results, whose steps are composed beside faces of 0. Where `fewest` is not 0,
-  /// single_scheme is of all steps of fields of fewer cells along an axis, too.
+  /// In 1D and 3D, added to results of steps that are composed with zero faces. Where `fewest` is not 0,
+  /// single_scheme also advances all steps of fields with fewer cells along an axis.
   BoundaryContribution added;
   int fewest = 0;
 
   bool operator==(const ComposedSteps&) const = default;
 };
 
-/// By it candidates that are taken in passes are known (plan/axis_passes.h).
+/// The scheme name of candidates in passes (plan/axis_passes.h).
 inline constexpr std::string_view passes_name = "passes";
 
 struct PassPlan;
 
-/// All decisions about a kernel; nothing about its text. Of a sweep in passes contraction and scheme are
-/// those of the last, with the taps of all; weights are those that the passes together stand for.
+/// All decisions about a kernel, without its text. For a sweep in passes, contraction and scheme are those of
+/// the last pass, with the taps of all; weights are those of all passes together.
 struct KernelPlan {
   Engine engine = Engine::sparse;
   int dimensions = 2;
   Operator op;
   RoundedWeights weights;        ///< of one step
-  int further_bytes = 0;         ///< that an update reads at a point, beside the input
+  int further_bytes = 0;         ///< bytes that an update reads at a point, besides the input
   double microseconds = 0;       ///< as its candidate's
-  double single_step_us = 0;     ///< of more steps: what a sweep of one would take
+  double single_step_us = 0;     ///< with more steps: time of a sweep of one step
   std::vector<TapRow> tap_rows;  ///< of all steps of a sweep together, ascending in (dz, dy)
   Contraction contraction;
   Scheme scheme;
   std::optional<ComposedSteps>
-      composition;  ///< of more steps, where contraction and scheme are of all as one
+      composition;  ///< with more steps, where contraction and scheme are for all as one
   ErrorBound error_bound;
   std::vector<Candidate> candidates;  ///< fastest first, then those with an objection
-  std::vector<PassPlan> passes;       ///< in the order in which they run; none: one sweep does it all
+  std::vector<PassPlan> passes;       ///< in execution order; none: one sweep for all
 
   bool operator==(const KernelPlan&) const = default;
 };
 
-/// A pass over all cells, from field to field, along one axis, or along y and x. A spec of two dimensions is
-/// swept plane by plane, in planes of x and another axis.
+/// A pass over all cells, from field to field, along one axis, or along y and x. A 2D spec is swept plane by
+/// plane, in planes of x and another axis.
 struct PassPlan {
   std::vector<int> axes;        ///< ascending
-  int row_axis = spec::axis_y;  ///< of two dimensions: the axis that is the spec's y
+  int row_axis = spec::axis_y;  ///< with two dimensions: the axis that is the spec's y
   spec::StencilSpec spec;
   KernelPlan plan;
 
@@ -103,16 +103,16 @@ struct PassPlan {
 /// The letters of its axes, as "yx".
 [[nodiscard]] std::string axis_names(const PassPlan& pass);
 
-/// What the weights of passes that meet at an offset multiply to.
+/// The product of the weights of passes that meet at an offset.
 [[nodiscard]] double packed_product(const std::vector<PassPlan>& passes, const spec::Offset& at);
 
-/// By how much a weight of a pass may be off its spec's, as a part of it.
+/// The relative error of a pass's weight.
 [[nodiscard]] constexpr double pass_rounding(const RoundedWeights& weights) {
   return weights.in_f64 ? 0x1p-49 : 0x1p-22;
 }
 
-/// Of composed steps: the plan of a sweep as that of one step of plan::composed_spec, and that of a sweep
-/// of one step.
+/// For composed steps: the plan of a sweep as one step of plan::composed_spec, and the plan of a sweep of one
+/// step.
 [[nodiscard]] KernelPlan plan_of_composed(const spec::StencilSpec& spec, const KernelPlan& plan);
 [[nodiscard]] KernelPlan plan_of_single_step(const spec::StencilSpec& spec, const KernelPlan& plan);
 

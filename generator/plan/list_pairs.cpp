@@ -22,7 +22,7 @@ std::vector<List> round_list(OperandType type, const List& list, double scale, i
   return rounded;
 }
 
-/// The scale from `scale` to below its double whose rounded list lies nearest to the list.
+/// The scale in [scale, 2 scale) whose rounded list is nearest to the list.
 double best_scale(OperandType type, const List& list, double scale, int terms) {
   constexpr int candidates = 128;
   double best = scale;
@@ -45,9 +45,8 @@ double unit_of(OperandType type, double value) {
   return std::max(smallest_value(type), std::ldexp(1.0, std::ilogb(value) - digits_of(type) + 1));
 }
 
-/// Moves weights of the last term by their last digit, an offset and its opposite alike, those first that are
-/// rounded least well, until they sum to `target` as nearly as constant cells need that are rounded
-/// afterwards. `list` has the exact values.
+/// Changes the last digit of last-term weights, the worst rounded ones first and opposite offsets together,
+/// until they sum to `target` as nearly as rounded constant cells need. `list` has the exact values.
 void balance_list(OperandType type, const List& list, double target, std::vector<List>& terms) {
   constexpr int most_moves = 64;
   const double near = target * rounding_error(type) / 4;
@@ -84,7 +83,7 @@ void balance_list(OperandType type, const List& list, double target, std::vector
   }
 }
 
-/// Do the values of a list sum up, not cancel?
+/// Do the values of a list add up, rather than cancel?
 bool sums_up(const List& list) {
   return std::fabs(sum_of(list)) > magnitude_of(list) / 2;
 }
@@ -122,12 +121,12 @@ double distance(const Matrix& a, const Matrix& b) {
 }
 
 LowRank round_pairs(OperandType type, const SingularValues& values, int pairs, int terms) {
-  // Sums of pass y are f32, which bf16 fields fill: there the lists along y are below 1 in sum, too.
+  // Sums of pass y are f32, whose range bf16 fields fill: their lists along y sum to less than 1, too.
   constexpr double largest_y = 256;
   LowRank result;
   result.type = type;
   result.terms = terms;
-  double product = 0;  // of the scales of both lists, of all pairs alike
+  double product = 0;  // of the scales of both lists, the same for all pairs
   for (int pair = 0; pair < pairs; ++pair) {
     List x = values.right[pair];
     List y = values.left[pair];

@@ -20,7 +20,7 @@ int count_row_chunks(int y_low, int y_high) {
   return divide_up(group_rows + y_high - y_low, group_rows);
 }
 
-/// Of the first chunk of inputs, from a tile's first output.
+/// The first column of the first chunk of inputs, relative to a tile's first output.
 int first_column_of(int x_low) {
   return -round_up(-x_low, vector_bytes / 2);
 }
@@ -29,15 +29,15 @@ int count_chunks(int x_low, int x_high) {
   return divide_up(-first_column_of(x_low) + tile_columns + x_high, tile_columns);
 }
 
-/// The entries of a list whose offsets begin at `low` that are in a span.
+/// The entries of a list within a span; its offsets begin at `low`.
 List cut_list(const List& list, int low, const TapRange& kept) {
   return {list.begin() + (kept.low - low), list.begin() + (kept.high - low + 1)};
 }
 
-/// Spans of an axis that end where operands do. Those of even weights keep as many on both sides, so that
-/// cut ones are even.
+/// Spans of an axis that end where operands do. For even weights they are symmetric, so that truncated lists
+/// are even.
 std::vector<TapRange> spans_of(const TapRange& whole, bool is_even) {
-  constexpr int step = vector_bytes / 2;  // of first columns; and half of group_rows
+  constexpr int step = vector_bytes / 2;  // step of first columns; half of group_rows
   std::vector<TapRange> spans;
   for (int low = 0; low > whole.low - step; low -= step) {
     for (int high = 0; high < whole.high + step; high += step) {
@@ -48,7 +48,7 @@ std::vector<TapRange> spans_of(const TapRange& whole, bool is_even) {
   return spans;
 }
 
-/// The pairs that a sweep takes, cut to the offsets that it keeps.
+/// The pairs of a sweep, truncated to spans of offsets.
 struct CutPairs {
   int pairs = 0;
   TapRange rows, columns;
@@ -56,7 +56,7 @@ struct CutPairs {
   int products = 0;
 };
 
-/// For each number of pairs what is left of the weights by how much of them is kept.
+/// Tracks, for each number of pairs and each span, the error of the weights.
 class Truncation {
  public:
   Truncation(const Matrix& weights, const SingularValues& values, const TapRange& rows,
@@ -67,11 +67,11 @@ class Truncation {
         columns_(columns),
         exact_(weights.rows, weights.columns) {}
 
-  /// Takes one pair more, and returns what it leaves where nothing is cut.
+  /// Adds a pair, and returns the error without truncation.
   double add_pair() {
     add_product(values_.value[pairs_], values_.left[pairs_], values_.right[pairs_], exact_);
     ++pairs_;
-    // Sums over all rows above and columns to the left of what keeping a weight changes.
+    // Prefix sums over rows and columns of the change in error from including a weight.
     gain_ = Matrix(weights_.rows + 1, weights_.columns + 1);
     for (int row = 0; row < weights_.rows; ++row) {
       for (int column = 0; column < weights_.columns; ++column) {
@@ -84,7 +84,7 @@ class Truncation {
     return distance(exact_, weights_) / magnitude_;
   }
 
-  /// The cut of the fewest products that leaves no more than `tolerated`, of spans that are as given.
+  /// The cut with the fewest products whose error is at most `tolerated`, among the given spans.
   [[nodiscard]] CutPairs cut(const std::vector<TapRange>& rows, const std::vector<TapRange>& columns,
                              double tolerated) const {
     CutPairs best{pairs_, rows_, columns_, left_of(rows_, columns_), products_of(rows_, columns_)};
@@ -118,14 +118,14 @@ class Truncation {
   const Matrix& weights_;
   const SingularValues& values_;
   TapRange rows_, columns_;  ///< of all weights
-  Matrix exact_;             ///< of the pairs
+  Matrix exact_;             ///< the sum of the pairs
   Matrix gain_{1, 1};
   double magnitude_ = magnitude_of(weights_.values);
   int pairs_ = 0;
 };
 
-/// Scales results such that the packed weights sum to what the composed ones do, and says how far they lie
-/// from these, whose lowest offsets are `rows` and `columns`.
+/// Scales results so that the packed weights sum to the composed sum, and records their deviation from the
+/// composed weights, whose lowest offsets are `rows` and `columns`.
 void settle(const Matrix& weights, int rows, int columns, double tolerated_sum, LowRank& low_rank,
             std::string& objection) {
   low_rank.sum = sum_of(weights.values);
@@ -168,17 +168,17 @@ SingularValues cut_values(const SingularValues& values, const TapRange& rows, co
   return kept;
 }
 
-/// Column k of an operand of pass x as a column of a chunk: a lane's four inputs are neighbours.
+/// The column of a chunk for column k of an operand of pass x: a lane's four inputs are neighbours.
 int input_of(int k) {
   return 4 * (k % 8 / 2) + k % 2 + (k < 8 ? 0 : 2);
 }
 
-/// A value of a list from its lowest offset on, zero beyond.
+/// A value of a list from its lowest offset on; zero outside.
 double value_of(const List& list, int index) {
   return index < 0 || index >= static_cast<int>(list.size()) ? 0 : list[index];
 }
 
-/// The same lists from a lower row on.
+/// The same lists, starting at a lower row.
 void begin_lower(int row, LowRank& lists) {
   const auto zeros = static_cast<std::size_t>(lists.y_low - row);
   for (ListPair& pair : lists.pairs) {
@@ -211,7 +211,7 @@ void add_columns(const LowRank& lists, int sum, Contraction& contraction) {
   }
 }
 
-/// Those of pass y.
+/// The operands of pass y of a sum.
 void add_rows(const LowRank& lists, int sum, Contraction& contraction) {
   for (const ListPair& pair : lists.pairs) {
     for (int chunk = 0; chunk < lists.row_chunks; ++chunk) {
@@ -228,7 +228,7 @@ void add_rows(const LowRank& lists, int sum, Contraction& contraction) {
   }
 }
 
-/// One term of an operand, or more where the weights of a single step are to keep their digits.
+/// One term of an operand, or more where the weights of a single step must not lose digits.
 int most_terms(const spec::StencilSpec& spec) {
   switch (spec.weights) {
     case spec::WeightMode::f16:
@@ -243,8 +243,8 @@ int most_terms(const spec::StencilSpec& spec) {
   return spec.storage == spec::Storage::f16 ? 2 : 3;
 }
 
-/// What a spec lets composed weights differ by, as a part of the sum of their magnitudes: its tolerance, or
-/// what suits its storage; of one step, where there is none, what weights of several terms may.
+/// The allowed error of composed weights, relative to the sum of their magnitudes: the spec's tolerance, or
+/// the storage's default; for one step without a tolerance, the error of weights of several terms.
 double tolerance_of(const spec::StencilSpec& spec, int steps) {
   if (spec.tolerance) return *spec.tolerance;
   if (steps == 1) return 0x1p-21;
@@ -277,7 +277,7 @@ LowRankOffer find_low_rank(const Problem& problem) {
     return offer;
   }
   const bool counts_rounding = op.steps == 1 || spec.tolerance.has_value();
-  // What the tolerance leaves, or half of it where rounding wants the other, goes to weights far out.
+  // The tolerance, or half of it where rounding needs the rest, is spent on truncating far weights.
   std::vector<CutPairs> cuts{truncation.cut({rows}, {columns}, tolerated)};
   if (op.steps > 1) {
     const std::vector<TapRange> y = spans_of(rows, is_even(spec, spec::axis_y));
@@ -358,7 +358,7 @@ Contraction contract_low_rank(const Problem& problem, std::vector<LowRank> low_r
   for (int sum = 0; sum < std::ssize(low_rank); ++sum) add_columns(low_rank[sum], sum, contraction);
   for (int sum = 0; sum < std::ssize(low_rank); ++sum) add_rows(low_rank[sum], sum, contraction);
   contraction.low_rank = std::move(low_rank);
-  // What is left of a number of steps is stepped on CUDA cores.
+  // CUDA cores advance the rest of a number of steps.
   if (problem.op.steps > 1) contraction.taps = contract_taps(problem).taps;
   return contraction;
 }

@@ -11,9 +11,9 @@ constexpr double dense_mma_flops = 2.0 * 16 * 8 * 16;
 constexpr double sparse_mma_flops = 2.0 * 16 * 8 * 32;  // data sheets count the zeros, too
 constexpr double outputs_per_mma = 128;
 
-/// Rates from a data sheet: peak f16 with f32 sums, dense, in TFLOP/s, with sparsity twice that; peak
-/// bandwidth in GB/s; peak f32 on CUDA cores in TFLOP/s. A kernel reaches less of both, so that times
-/// predicted from them are floors.
+/// Rates from a data sheet: peak dense f16 with f32 sums in TFLOP/s, twice that with sparsity; peak bandwidth
+/// in GB/s; peak f32 on CUDA cores in TFLOP/s. Kernels reach less of each, so that predicted times are lower
+/// bounds.
 constexpr DeviceRates from_data_sheet(std::string_view architecture, std::string_view device,
                                       int multiprocessors, double dense_teraflops, double gigabytes,
                                       double core_teraflops) {
@@ -29,9 +29,9 @@ constexpr DeviceRates from_data_sheet(std::string_view architecture, std::string
           false};
 }
 
-// sm_90: tests/benchmarks/README.md, "What bounds a sweep". The others: NVIDIA's data sheets of the A100
-// (80 GB, SXM), A40, L40S and B200 (and of the H200 for its CUDA cores) and the RTX Blackwell architecture
-// paper. The B200's peak is that of tcgen05; mma.sp may be far from it.
+// sm_90: tests/benchmarks/README.md, "What bounds a sweep". Others: NVIDIA's data sheets of the A100 (80 GB,
+// SXM), A40, L40S and B200 (and of the H200 for its CUDA cores) and the RTX Blackwell architecture paper. The
+// B200's peak is that of tcgen05; mma.sp may be far below it.
 constexpr std::array<DeviceRates, 6> known{
     from_data_sheet("sm_80", "A100 SXM 80 GB", 108, 312, 2039, 19.5),
     from_data_sheet("sm_86", "A40", 84, 149.7, 696, 37.4),

@@ -6,38 +6,38 @@
 #include <span>
 #include <string_view>
 
-/// What NVIDIA's GPUs of compute capability 8.0 and later have in common (CUDA C++ Programming Guide,
-/// "Compute Capabilities", technical specifications), and what sm_90 has, which plans are made for.
+/// Constants of all NVIDIA GPUs of compute capability 8.0 and later (CUDA C++ Programming Guide, "Compute
+/// Capabilities", technical specifications), and of sm_90, for which plans are made.
 namespace spidergen::plan {
 
 inline constexpr int word_bytes = 4;     ///< a register; a bank of shared memory
-inline constexpr int vector_bytes = 16;  ///< the most that a lane loads, stores or copies at once
-inline constexpr int sector_bytes = 32;  ///< what the L2 cache moves
-inline constexpr int line_bytes = 128;   ///< four of them; all banks of shared memory
+inline constexpr int vector_bytes = 16;  ///< the largest load, store or copy of a lane
+inline constexpr int sector_bytes = 32;  ///< transfer unit of the L2 cache
+inline constexpr int line_bytes = 128;   ///< four sectors; all banks of shared memory
 
 inline constexpr int threads_per_warp = 32;
 inline constexpr int registers_per_multiprocessor = 65536;  ///< of 32 bits
 inline constexpr int largest_register_count = 255;          ///< of a thread
 
-/// Shared memory that all of them grant a block: 8.6, 8.9 and 12.0 no more.
+/// Shared memory of a block on every architecture: the limit of 8.6, 8.9 and 12.0.
 inline constexpr int least_block_shared_bytes = 99 * 1024;
 
-/// Of a multiprocessor of sm_90; and what each of its blocks takes beside its own.
+/// Shared memory of a multiprocessor of sm_90; and the system's share in each of its blocks.
 inline constexpr int shared_per_multiprocessor = 228 * 1024;
 inline constexpr int reserved_per_block = 1024;
 
-/// What the tensor cores and the memory of an architecture do at best, on one device that stands for it.
+/// The best rates of an architecture's tensor cores and memory, on one representative device.
 struct DeviceRates {
   std::string_view architecture;  ///< as nvcc names it, without a suffix: sm_90
   std::string_view device;
   int multiprocessors = 0;
-  /// Nanoseconds that one MMA with f32 sums keeps a quarter of a multiprocessor busy: mma.sp.m16n8k32 and
+  /// Nanoseconds for which one MMA with f32 sums occupies a quarter of a multiprocessor: mma.sp.m16n8k32 and
   /// mma.sync.m16n8k16 of f16 or bf16.
   double sparse_mma_ns = 0;
   double dense_mma_ns = 0;
-  double copy_bytes_per_second = 0;     ///< read and written bytes together
+  double copy_bytes_per_second = 0;     ///< counts read and written bytes
   double core_products_per_second = 0;  ///< f32 multiply-adds on CUDA cores: the data sheet's peak for all
-  bool measured = false;                ///< otherwise predicted: the peaks of a data sheet
+  bool measured = false;                ///< otherwise predicted from a data sheet's peaks
 };
 
 /// All architectures with known rates, ascending.
@@ -46,23 +46,23 @@ struct DeviceRates {
 /// The rates of an architecture, with or without a suffix (sm_90a is sm_90); null where none are known.
 [[nodiscard]] const DeviceRates* find_device_rates(std::string_view architecture);
 
-/// What one sweep asks of a device.
+/// The work of one sweep.
 struct SweepWork {
   double points = 0;
   double bytes_per_point = 0;  ///< read once and written once
   double mmas_per_128_points = 0;
-  bool dense = false;                  ///< those are mma.sync.m16n8k16; otherwise mma.sp.m16n8k32
+  bool dense = false;                  ///< the MMAs are mma.sync.m16n8k16; otherwise mma.sp.m16n8k32
   double core_products_per_point = 0;  ///< f32 multiply-adds on CUDA cores
 };
 
-/// The times in microseconds that no sweep can beat.
+/// Lower bounds for the time of a sweep, in microseconds.
 struct SweepBound {
   double memory_us = 0;
   double tensor_us = 0;
   double cores_us = 0;
 
   [[nodiscard]] double floor_us() const { return std::max({memory_us, tensor_us, cores_us}); }
-  /// Which of them is the floor: "memory", "tensor" or "cores".
+  /// The largest one: "memory", "tensor" or "cores".
   [[nodiscard]] std::string_view binding() const {
     if (memory_us >= floor_us()) return "memory";
     return tensor_us >= floor_us() ? "tensor" : "cores";
@@ -77,8 +77,8 @@ struct SweepBound {
 [[nodiscard]] std::array<std::int64_t, 3> reference_extent(int dimensions);
 [[nodiscard]] double reference_points(int dimensions);
 
-/// What bounds a sweep over it on an H200, whose measured times estimates are fitted to. `work.points` is
-/// left out.
+/// Bounds of a sweep over it on an H200, to whose measured times estimates are fitted. `work.points` is
+/// ignored.
 [[nodiscard]] SweepBound bound_reference(int dimensions, SweepWork work);
 
 }  // namespace spidergen::plan

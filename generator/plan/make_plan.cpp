@@ -13,7 +13,7 @@
 namespace spidergen::plan {
 namespace {
 
-/// The sparse engine: of more steps, all of them as one.
+/// The sparse engine: several steps are composed into one.
 EngineDrafts ask_sparse(const Problem& problem) {
   if (problem.spec.taps.empty()) return ask_engine(problem);
   EngineDrafts asked{Engine::sparse, {}, {draft_composed(problem)}};
@@ -26,7 +26,7 @@ EngineDrafts ask_sparse(const Problem& problem) {
   return asked;
 }
 
-/// About how many microseconds a sweep of one step takes; 0 where there is no plan for it.
+/// The approximate time of a sweep of one step, in microseconds; 0 where there is no plan for it.
 double estimate_single_step(const spec::StencilSpec& spec) {
   spec::StencilSpec single = spec;
   single.steps = 1;

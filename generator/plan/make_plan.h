@@ -8,21 +8,21 @@
 
 namespace spidergen::plan {
 
-/// What the command line asks of a plan.
+/// The command line's requests for a plan.
 struct Request {
   std::optional<Engine> engine;  ///< none: that of the fastest candidate
 };
 
-/// What is a valid spec but cannot be generated so: not yet (errors), or not without a loss that the user
-/// asked for (warnings); located. Without errors, the plan.
+/// Located diagnostics: errors for valid specs that cannot be generated yet, warnings for a requested loss.
+/// Without errors, also the plan.
 struct PlanResult {
   diag::Diagnostics diagnostics;
   KernelPlan plan;
 };
 
-/// Decides everything about the kernel of a spec: of all schemes that can hold it with the engine that is
-/// asked for, the one with the smallest estimate. Sparse tensor cores and CUDA cores are both considered,
-/// whichever is asked for. Also takes invalid specs, so that all errors are reported together.
+/// Decides everything about the kernel of a spec: takes the smallest estimate among all schemes of the
+/// requested engine that support it. Always considers both sparse tensor cores and CUDA cores. Also accepts
+/// invalid specs, so that all errors are reported together.
 [[nodiscard]] PlanResult make_plan(const spec::StencilSpec& spec, const Request& request = {});
 
 }  // namespace spidergen::plan

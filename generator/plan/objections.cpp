@@ -18,7 +18,7 @@ namespace {
 
 constexpr int largest_core_reach = 65535;
 
-/// `advice` is said where a tap is too far, but not so far that it would not help.
+/// `advice` is added where a tap is too far, but not too far for the advice to help.
 void check_reach(const Problem& problem, int axis, int limit, std::string_view advice,
                  diag::Diagnostics& diagnostics) {
   const std::vector<spec::Tap>& taps = problem.op.composed;
@@ -49,7 +49,7 @@ void check_accumulate(const spec::StencilSpec& spec, int steps, diag::Diagnostic
                     "only 'accumulate: f32' is generated; f16 sums lose accuracy and are no faster");
 }
 
-/// What CUDA cores do not take. Places along y and z count 32 bits.
+/// Limits of CUDA cores. Places along y and z are 32-bit numbers.
 void check_cores(const Problem& problem, diag::Diagnostics& diagnostics) {
   const spec::StencilSpec& spec = problem.spec;
   if (spec.dimensions > 1) {
@@ -59,7 +59,7 @@ void check_cores(const Problem& problem, diag::Diagnostics& diagnostics) {
   if (!problem.op.composed.empty()) diagnostics.append(core_weights(spec).diagnostics);
 }
 
-/// Is there an `antisymmetric` face that is no constant 0 to steps that are taken one by one in 3D?
+/// True if a zero ghost cell cannot replace an `antisymmetric` face: outside 3D, or at a reach above 1.
 bool negates_far(const spec::StencilSpec& spec) {
   for (int axis = 3 - spec.dimensions; axis <= spec::axis_x; ++axis) {
     const auto& [low, high] = spec.boundary[axis];
@@ -70,7 +70,7 @@ bool negates_far(const spec::StencilSpec& spec) {
   return false;
 }
 
-/// What steps above 1 do not take where they are stepped one by one.
+/// Limits of `steps` above 1 where they are taken one by one.
 void check_steps(const Problem& problem, diag::Diagnostics& diagnostics) {
   const spec::StencilSpec& spec = problem.spec;
   const int steps = problem.op.steps;

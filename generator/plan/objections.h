@@ -10,10 +10,10 @@ namespace spidergen::plan {
 /// Is there a plan for sparse tensor cores for these dimensions and this storage?
 [[nodiscard]] bool has_sparse_plan(const spec::StencilSpec& spec);
 
-/// What an engine does not take, whatever the scheme; located.
+/// The spec's features that an engine does not support in any scheme; located.
 [[nodiscard]] diag::Diagnostics find_objections(const Problem& problem);
 
-/// Removes from the end of a message the hint that CUDA cores take the stencil.
+/// Removes the hint that CUDA cores support the stencil from the end of a message.
 void remove_advice(std::string& text);
 
 }  // namespace spidergen::plan

@@ -23,13 +23,13 @@
 namespace spidergen::plan {
 namespace {
 
-/// A contraction, or why there is none of its grouping.
+/// A contraction, or the reason why its grouping has none.
 struct ContractionOffer {
   Contraction contraction;
   std::string objection;
 };
 
-/// The one of windows comes last: where no scheme holds it, none holds the stencil.
+/// Windows come last: where no scheme supports them, none supports the stencil.
 std::vector<ContractionOffer> offer_contractions(const Problem& problem) {
   if (problem.engine == Engine::cuda) return {{contract_taps(problem), ""}};
   std::vector<ContractionOffer> offers;
@@ -46,7 +46,7 @@ std::vector<ContractionOffer> offer_contractions(const Problem& problem) {
   return offers;
 }
 
-/// Is a scheme for sweeps of more than one time step?
+/// Does a scheme advance several time steps in a sweep?
 template <class Taken>
 constexpr bool advances_steps() {
   return requires {
@@ -54,17 +54,17 @@ constexpr bool advances_steps() {
   };
 }
 
-/// How long a sweep of one step takes with the spec's update, that without one takes `microseconds`.
+/// The time of a sweep of one step with the spec's update; without it, it takes `microseconds`.
 double time_with_update(const Problem& problem, const Contraction& contraction, double microseconds) {
   const spec::StencilSpec& spec = problem.spec;
-  // What an update reads beside the input takes as long as memory does.
+  // Fields of an update take as long as their memory traffic.
   const double further_us =
       bound_reference(spec.dimensions, {.bytes_per_point = static_cast<double>(further_bytes(spec))})
           .memory_us;
-  // In 2D the rest of an update takes time of its own on tensor cores: with one field, 10240 x 10240 f16
-  // points took 171 to 187 us on an H200 for boxes of radius 1 to 3, where the estimates add up to 156 to
-  // 159. Of sums alone it waits for nothing: Sobel's magnitude took 106.1 us, where its products alone are
-  // 107.5. Two passes have the input at hand: unsharp masks of radius 7, 15 and 20 took 122, 139 and 167.
+  // In 2D on tensor cores the rest of an update adds time: with one field, 10240 x 10240 f16 points took 171
+  // to 187 us on an H200 for boxes of radius 1 to 3, and the estimates add up to 156 to 159. Updates of sums
+  // alone wait for nothing: Sobel's magnitude took 106.1 us, its products alone 107.5. In two passes the
+  // input is at hand: unsharp masks of radius 7, 15 and 20 took 122, 139 and 167.
   const bool waits = spec.update && !spec.update->is_of_sums_alone() && spec.dimensions == 2 &&
                      contraction.on_tensor_cores();
   const bool at_hand = contraction.is_low_rank() && further_us == 0;
@@ -81,7 +81,7 @@ void consider(const Problem& problem, const ContractionOffer& offer, std::vector
   if (!Taken::takes(problem, contraction)) return;
   const Offer<Taken> taken =
       offer.objection.empty() ? Taken::plan(problem, contraction) : Offer<Taken>::none(offer.objection);
-  // Schemes of steps count it themselves.
+  // Schemes of steps include the update in their estimate.
   const double microseconds = advances_steps<Taken>()
                                   ? taken.microseconds
                                   : time_with_update(problem, contraction, taken.microseconds);
@@ -101,7 +101,7 @@ void consider_all(const Problem& problem, const ContractionOffer& offer, std::ve
   (consider<Schemes>(problem, offer, drafts), ...);
 }
 
-/// Of one engine and these weights, the best first; or where there is none, what holds most.
+/// The drafts of one engine with these weights, the best first; if none is possible, the most general first.
 std::vector<Draft> draft_with(const Problem& problem) {
   std::vector<Draft> drafts;
   for (const ContractionOffer& offer : offer_contractions(problem))
@@ -113,7 +113,7 @@ std::vector<Draft> draft_with(const Problem& problem) {
   return drafts;
 }
 
-/// The weights of one step that lists along y and x stand for, those of each sum.
+/// The weights of one step that the lists along y and x of each sum represent.
 RoundedWeights weights_of(const spec::StencilSpec& spec, const std::vector<LowRank>& low_rank) {
   RoundedWeights weights;
   weights.type = operand_type(spec.storage);
@@ -137,7 +137,7 @@ RoundedWeights weights_of(const spec::StencilSpec& spec, const std::vector<LowRa
   return weights;
 }
 
-/// Do taps reach as far in every row, so that no product of lists reaches farther than they do?
+/// Do all rows have the same reach, so that products of lists reach no farther than taps?
 bool fills_its_box(const Problem& problem) {
   const Operator& op = problem.op;
   const std::vector<TapRow>& rows = problem.tap_rows;
@@ -148,7 +148,7 @@ bool fills_its_box(const Problem& problem) {
          std::all_of(rows.begin(), rows.end(), is_full);
 }
 
-/// Why no lists of one step are looked for; empty where they may be.
+/// Why a search for lists of one step is useless; empty where it is not.
 std::string objection_to_passes(const Problem& problem) {
   const auto [reach_z, reach_y, reach_x] = problem.op.reach_low;
   static_cast<void>(reach_z);
@@ -162,13 +162,13 @@ std::string objection_to_passes(const Problem& problem) {
   return "";
 }
 
-/// The lists of each sum, as `find` has them of one, or why there are none.
+/// The lists of each sum, each found by `find`, or the reason why there are none.
 std::pair<std::vector<LowRank>, std::string> find_lists(const Problem& problem,
                                                         LowRankOffer (*find)(const Problem&)) {
   std::pair<std::vector<LowRank>, std::string> found{{}, objection_to_passes(problem)};
   for (int sum = 0; sum < std::ssize(problem.spec.sums) && found.second.empty(); ++sum) {
     const spec::StencilSpec one = spec_of_sum(problem.spec, sum);
-    if (one.taps.empty()) return {{}, "a sum has no taps"};  // an error that is told
+    if (one.taps.empty()) return {{}, "a sum has no taps"};  // reported as an error elsewhere
     const Operator op = operator_of(one, problem.op.steps);
     LowRankOffer offer = find({one, op, problem.engine, {}, {}});
     found.first.push_back(std::move(offer.low_rank));
@@ -177,7 +177,7 @@ std::pair<std::vector<LowRank>, std::string> find_lists(const Problem& problem,
   return found;
 }
 
-/// Two passes on CUDA cores; nothing where there are none for such fields.
+/// Two passes on CUDA cores; nothing where such fields have none.
 std::vector<Draft> draft_core_lists(const Problem& problem) {
   const spec::StencilSpec& spec = problem.spec;
   if (spec.dimensions != 2 || spec::is_half(spec.storage) || spec::converts_cells(spec) ||
@@ -196,7 +196,7 @@ std::vector<Draft> draft_core_lists(const Problem& problem) {
   return drafts;
 }
 
-/// A common factor that does not suit all weights is taken where it saves products: two rows that share an
+/// A common factor that does not fit all weights is used where it saves products: two rows that share an
 /// operand may need its remainders for one of them.
 std::vector<Draft> draft_engine(Problem problem) {
   const bool on_cores = problem.engine == Engine::cuda;
@@ -215,7 +215,7 @@ std::vector<Draft> draft_engine(Problem problem) {
   return drafts.front().candidate.products < others.front().candidate.products ? drafts : others;
 }
 
-/// What no kernel can hold: `general` is of the scheme that holds most.
+/// Reports that no kernel supports the stencil: `general` is the draft of the most general scheme.
 void report_size(const spec::StencilSpec& spec, const Draft& general, diag::Diagnostics& diagnostics) {
   const bool could_halve = general.weights.terms > 1 && spec.storage == spec::Storage::f16;
   diagnostics.error(
@@ -273,7 +273,7 @@ std::vector<Draft> draft_low_rank(const Problem& problem) {
 
 EngineDrafts ask_dense(const Problem& problem, bool is_asked_for) {
   EngineDrafts asked{Engine::dense, {}, draft_low_rank(problem)};
-  // Errors are up to 90 times what one sweep has: the user has to want it.
+  // Errors are up to 90 times those of a single sweep: the user has to request it.
   if (!asked.drafts.empty() && asked.drafts.front().is_possible() && problem.op.steps == 1 &&
       !problem.spec.tolerance && !is_asked_for) {
     asked.drafts.front().candidate.objection =

@@ -6,11 +6,11 @@
 
 namespace spidergen::plan {
 
-/// What a sweep computes.
+/// The operator of a sweep.
 struct Operator {
   std::vector<spec::Tap> step;      ///< of one time step: the spec's
-  std::vector<spec::Tap> composed;  ///< what contractions hold: of one step, where steps are taken one by one
-  spec::Offset reach_low{};         ///< how far taps of all steps go below a point, >= 0
+  std::vector<spec::Tap> composed;  ///< taps of contractions: of one step where steps are taken one by one
+  spec::Offset reach_low{};         ///< reach of all steps below a point, >= 0
   spec::Offset reach_high{};
   int steps = 1;  ///< that a sweep advances
 

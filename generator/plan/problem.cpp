@@ -24,7 +24,7 @@ int further_bytes(const spec::StencilSpec& spec) {
 int update_registers(const spec::StencilSpec& spec) {
   if (!spec.update) return 0;
   constexpr int base_registers = 16;
-  constexpr int registers_per_field = 4;  // where it lies, and what is on its way
+  constexpr int registers_per_field = 4;  // its address and the values in flight
   return base_registers +
          registers_per_field * (static_cast<int>(spec.fields.size()) + (spec.previous ? 1 : 0));
 }

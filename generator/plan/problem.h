@@ -13,7 +13,7 @@
 
 namespace spidergen::plan {
 
-/// What schemes are asked to hold.
+/// The input of schemes.
 struct Problem {
   const spec::StencilSpec& spec;
   const Operator& op;
@@ -23,26 +23,26 @@ struct Problem {
 };
 
 /// A scheme's answer: its layout of a contraction and the time of a sweep over the reference field
-/// (plan/machine.h) on an H200, or why it cannot hold it, in a user's words.
+/// (plan/machine.h) on an H200, or why it does not support the contraction, in a user's words.
 template <class Scheme>
 struct Offer {
   Scheme scheme;
   double microseconds = 0;
-  std::string objection;  ///< empty where it can
-  bool measured = true;   ///< the estimate is a fit to measured times; others are taken as a last resort
+  std::string objection;  ///< empty where it supports it
+  bool measured = true;   ///< the estimate is fitted to measured times; others are a last resort
 
   static Offer none(std::string why) { return {{}, 0, std::move(why)}; }
 };
 
-// What the schemes on tensor cores have in common.
+// Common to the schemes on tensor cores.
 inline constexpr int tile_outputs = 128;  ///< of a product
 inline constexpr int registers_per_operand = 4;
 inline constexpr int registers_per_accumulator = 4;
 inline constexpr int registers_per_fragment = 4;
 inline constexpr int operand_bytes = 512;
 
-// And those on CUDA cores: outputs of a thread along x in 3D, at most a vector, and multiply-adds for them in
-// the code, at most.
+// Common to the schemes on CUDA cores: outputs of a thread along x in 3D, at most a vector, and the most
+// multiply-adds for them in the code.
 constexpr int core_row_outputs(int element_bytes) {
   return std::min(4, vector_bytes / element_bytes);
 }
@@ -54,44 +54,44 @@ constexpr int divide_up(int a, int b) {
 constexpr int round_up(int value, int unit) {
   return divide_up(value, unit) * unit;
 }
-/// a / b rounded down, for b > 0: columns before the first are counted below zero.
+/// a / b rounded down, for b > 0: columns before the first one are negative.
 constexpr int floor_divide(int a, int b) {
   return a / b - (a % b < 0 ? 1 : 0);
 }
 
-/// Those of what contractions hold, ascending in (dz, dy).
+/// The tap rows of contractions, ascending in (dz, dy).
 [[nodiscard]] std::vector<TapRow> tap_rows_of(const Operator& op);
 
-/// Bytes that an update reads at a point, beside the input.
+/// Bytes that an update reads at a point, besides the input.
 [[nodiscard]] int further_bytes(const spec::StencilSpec& spec);
 
-/// Registers of a thread that the spec's update needs beside those of its sum; 0 where there is none.
+/// Registers of a thread for the spec's update, besides those of its sum; 0 where there is none.
 [[nodiscard]] int update_registers(const spec::StencilSpec& spec);
 
-/// Of so many blocks of `threads` threads those that a multiprocessor has registers for where each thread
-/// takes update_registers beside its own.
+/// How many of `blocks` blocks of `threads` threads fit a multiprocessor's registers where each thread needs
+/// update_registers in addition to its own.
 [[nodiscard]] int blocks_beside_update(const spec::StencilSpec& spec, int blocks, int threads);
 
-/// Do so many products for each tile and row take no longer than the tile's bytes?
+/// Do this many products for each tile and row take no longer than the tile's memory traffic?
 [[nodiscard]] bool hides_behind_memory(int products, const InputTerms& inputs);
 
 /// In 2D: fragments of a tile and an input row.
 [[nodiscard]] int fragments_of(const Contraction& contraction);
 
-/// In 2D: vectors of 16 bytes that hold an input row of so many tiles side by side whose first input begins a
-/// vector of its own, and of such from first_column() on.
+/// In 2D: vectors of 16 bytes in an input row of `tiles` adjacent tiles whose first input begins a vector;
+/// and in one that starts at first_column().
 [[nodiscard]] int strip_vectors(const Contraction& contraction, int tiles);
 [[nodiscard]] int vectors_across(const Contraction& contraction, int tiles);
 
-/// Registers of a number that CUDA cores compute with: an f32, or of f64 fields an f64.
+/// Registers of a number in the compute type of CUDA cores: f32, or f64 for f64 fields.
 [[nodiscard]] int number_words(const Contraction& contraction);
 
-/// The multiply-adds of a point, in units of those of f32: doubles have half the units.
+/// The multiply-adds of a point, in units of f32: f64 has half the units.
 [[nodiscard]] double core_work(const Contraction& contraction);
 
-/// What CUDA cores take at least for a sweep over the 2D reference field: tiles of f32 took 209 us for a box
-/// of radius 1, 216 for radius 2, 223 for a star of radius 4, where a copy takes 197. Of f64
-/// 403 for a star of radius 1, 638 for a box of radius 3, 926 for one of radius 4, where a copy takes 395.
+/// The least time of CUDA cores for a sweep over the 2D reference field. Tiles of f32 took 209 us for a box
+/// of radius 1, 216 for radius 2, 223 for a star of radius 4, a copy 197. Tiles of f64 took 403 for a star of
+/// radius 1, 638 for a box of radius 3, 926 for one of radius 4, a copy 395.
 [[nodiscard]] double core_tile_us(const Contraction& contraction);
 
 /// Orders the taps as a kernel on CUDA cores adds them.

@@ -17,12 +17,12 @@ bool has_tap(const RimTiles& tiles, int dy, int dx) {
   });
 }
 
-/// Pairs of columns that taps reach in, left and right of a pair.
+/// Pairs of columns that taps reach, on each side of a pair.
 int side_pairs(const RimTiles& tiles) {
   return divide_up(std::max(tiles.column_high, -tiles.column_low), 2);
 }
 
-/// Pairs that the kernel loads for a run of pairs, for each of them.
+/// Pairs that the kernel loads for each pair of a run.
 double count_loads(const RimTiles& tiles) {
   int loads = 0;
   for (int row = tiles.row_low; row < tiles.run + tiles.row_high; ++row) {
@@ -38,13 +38,13 @@ double count_loads(const RimTiles& tiles) {
   return static_cast<double>(loads) / tiles.run;
 }
 
-/// What all steps reach along y or x.
+/// The reach of all steps along y or x.
 int reach_of(const RimTiles& tiles, std::size_t axis) {
   return tiles.steps * (axis == 0 ? std::max(tiles.row_high, -tiles.row_low)
                                   : std::max(tiles.column_high, -tiles.column_low));
 }
 
-/// Lines of a buffer that hold what taps find beyond faces, along the axis that has more.
+/// Lines of a buffer for ghost cells, along the axis that has more.
 int lines_beyond(const RimTiles& tiles) {
   return std::max(2 * std::max(tiles.row_high, -tiles.row_low), 4 * side_pairs(tiles) + 1);
 }
@@ -52,11 +52,11 @@ int lines_beyond(const RimTiles& tiles) {
 }  // namespace
 
 std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps) {
-  constexpr int least_stored = 86;  // columns of a rectangle along a face, where there is room for them
+  constexpr int least_stored = 86;  // columns of a rectangle along a face, where they fit
   constexpr int few_cells = 4096;
   constexpr int most_shared_bytes = shared_per_multiprocessor - reserved_per_block;
   if (has_rule(spec, spec::BoundaryRule::antisymmetric))
-    return std::nullopt;  // no cell is filled in with signs
+    return std::nullopt;  // ghost cells cannot be negated
   const RoundedWeights weights = round_weights_to_f32(spec).weights;
   RimTiles tiles;
   tiles.steps = steps;
@@ -69,7 +69,7 @@ std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps)
     tiles.column_low = std::min(tiles.column_low, dx);
     tiles.column_high = std::max(tiles.column_high, dx);
   }
-  constexpr int unit = 4;  // cells that are cleared at once
+  constexpr int unit = 4;  // cells that are cleared together
   const int radius = std::max(radius_of(spec, spec::axis_y), radius_of(spec, spec::axis_x));
   const int lines = 2 * steps * radius + lines_beyond(tiles);
   const int most_cells = least_block_shared_bytes / (2 * word_bytes);
@@ -78,7 +78,7 @@ std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps)
   tiles.cells = round_up(tiles.cells, unit);
   tiles.shared_bytes = 2 * tiles.cells * word_bytes;
   if (tiles.shared_bytes > most_shared_bytes) return std::nullopt;
-  // On an H200 those of the same box and star took 18 us with runs of 4, and 75 with 16 warps.
+  // On an H200 these rims of the same box and star took 18 us with runs of 4, and 75 with 16 warps.
   tiles.warps = 8;
   tiles.run = tiles.cells < few_cells ? 2 : 8;
   constexpr int least_registers = 64;  // of a thread
@@ -89,15 +89,15 @@ std::optional<RimTiles> plan_rim_tiles(const spec::StencilSpec& spec, int steps)
   return tiles;
 }
 
-// Fitted to an H200: at all faces of a box of radius 1 and 7 steps 17 us, of a star of radius 2 and 16
-// steps 71.
+// Fitted to an H200: at all faces 17 us for a box of radius 1 and 7 steps, 71 for a star of radius 2 and 16
+// steps.
 double estimate_rims_us(const RimTiles& tiles, const Rims& rims) {
-  constexpr double start_us = 5;               // of a launch, and loading cells
-  constexpr double step_us = 0.6;              // of a step, whatever it has to do
-  constexpr double loads_per_us = 5.6 * 1750;  // of a multiprocessor, whose clock has 1750 cycles
+  constexpr double start_us = 5;               // of a launch and its loads
+  constexpr double step_us = 0.6;              // of a step, however small
+  constexpr double loads_per_us = 5.6 * 1750;  // of a multiprocessor at 1750 cycles a us
   const double points = std::sqrt(reference_points(2));
   const DeviceRates& rates = *find_device_rates("sm_90");
-  double cells = 0;  // stepped, in all steps
+  double cells = 0;  // stepped, over all steps
   for (const std::size_t axis : {0, 1}) {
     const int reach = reach_of(tiles, axis);
     const int along = reach_of(tiles, 1 - axis);

@@ -22,12 +22,12 @@
 
 namespace spidergen::plan {
 
-/// How a contraction is laid out on the machine. Of two as fast the first is taken; of each engine the last
-/// holds what the others do not, and says why where it does not hold a stencil either.
+/// The layout of a contraction on the machine. The first of two equally fast schemes is taken. An engine's
+/// last one supports what others do not, and gives the reason where it does not either.
 using Scheme = std::variant<Stream1d, Tile2d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d, OneList,
                             CudaCores, Stepping1d, Stepping2d, Levels3d, Stepping3d, Lowrank2d, Passes2d>;
 
-/// By it emit/schemes, templates/ and runtime/device/spider/kernels/ know the scheme.
+/// The name of the scheme in emit/schemes, templates/ and runtime/device/spider/kernels/.
 [[nodiscard]] inline std::string_view scheme_name(const Scheme& scheme) {
   return std::visit([](const auto& chosen) { return chosen.name; }, scheme);
 }

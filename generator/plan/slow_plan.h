@@ -8,14 +8,14 @@
 
 namespace spidergen::plan {
 
-/// From here on a plan is slow: so many times what memory and units need for its bytes and its operations.
+/// A plan is slow from this multiple of the time that its memory traffic and arithmetic need.
 inline constexpr double slow_plan = 3;
 
-/// The estimate of a sweep of one step over the floor of an H200; 1 for more steps.
+/// The estimate of a sweep of one step, divided by the lower bound on an H200; 1 for more steps.
 [[nodiscard]] double times_the_floor(const spec::StencilSpec& spec, const KernelPlan& plan);
 
 /// The change of a slow plan's spec that would be faster, in a user's words; nothing where the generator
-/// knows nothing, or the plan is not slow.
+/// knows none, or the plan is not slow.
 [[nodiscard]] std::optional<std::string> advice_for_speed(const spec::StencilSpec& spec,
                                                           const KernelPlan& plan);
 

@@ -15,10 +15,10 @@
 namespace spidergen::plan {
 namespace {
 
-constexpr int most_steps = 1024;  // that a spec may ask for
+constexpr int most_steps = 1024;  // the limit of a spec
 constexpr int most_automatic = 32;
 
-/// Of a node of an update, in multiply-adds: a guess for what the compiler makes of it. Of doubles a division
+/// The cost of a node of an update, in multiply-adds: an estimate of the compiled code. A division of doubles
 /// took as long as 26 on an H200.
 double operations_of(const spec::UpdateNode& node, bool in_f64) {
   const double division = in_f64 ? 26 : 9;

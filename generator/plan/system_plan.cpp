@@ -206,7 +206,10 @@ SystemPlan plan_system(const spec::SystemSpec& spec) {
     plan.sweeps.push_back(std::move(own));
   }
   add_reductions(spec, fuser, groups, plan.sweeps);
-  for (SystemSweep& sweep : plan.sweeps) choose_launch(spec, plan.in_doubles, sweep);
+  for (SystemSweep& sweep : plan.sweeps) {
+    choose_launch(spec, plan.in_doubles, sweep);
+    sweep.update = find_update(spec, sweep);
+  }
   plan.uses = find_uses(spec, plan.sweeps);
   return plan;
 }

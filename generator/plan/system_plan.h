@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "plan/sweep_update.h"
 #include "spec/system_spec.h"
 
 namespace spidergen::plan {
@@ -39,6 +41,7 @@ struct SystemSweep {
   int lines = 1;                      ///< neighbouring rows of them
   int blocks_per_multiprocessor = 1;  ///< that registers shall leave room for
   int bytes_per_point = 0;            ///< each field that it reads, once, and each that it writes
+  std::optional<SweepUpdate> update;  ///< what computes it in the place of the kernel of systems
 };
 
 /// How a system's stages become kernels.

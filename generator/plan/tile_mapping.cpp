@@ -12,17 +12,16 @@ constexpr int operand_rows = 16;
 constexpr int operand_columns = 32;
 constexpr int first_operand_input = -8;
 
-/// Which of 16 neighbouring outputs row m of an operand is. C gives a lane rows g and g + 8 (PTX ISA
-/// 9.7.14.5); after movmatrix it holds rows 2 q, 2 q + 1, 2 q + 8, 2 q + 9, which this order makes the
-/// outputs 4 q .. 4 q + 3. Untransposed it holds rows g and g + 8, which the other order makes 2 g and 2 g
-/// + 1.
+/// The output, among 16 neighbours, of row m of an operand. C gives a lane rows g and g + 8 (PTX ISA
+/// 9.7.14.5); after movmatrix it has rows 2 q, 2 q + 1, 2 q + 8, 2 q + 9, which this order makes the outputs
+/// 4 q .. 4 q + 3. Untransposed it has rows g and g + 8, which the other order makes 2 g and 2 g + 1.
 int output_of_row(int m, LaneOutputs outputs = LaneOutputs::quad) {
   if (outputs == LaneOutputs::pairs) return 2 * (m % 8) + m / 8;
   return 4 * ((m % 8) / 2) + m % 2 + 2 * (m / 8);
 }
 
-/// Column k of an operand in B's view: lane q of each four holds it in half `half` of register `word` (PTX
-/// ISA 9.7.14.5), which is element 2 word + half of the eight neighbours that its 16-byte load brings.
+/// Column k of an operand in B's view: lane q of each four has it in half `half` of register `word` (PTX ISA
+/// 9.7.14.5), which is element 2 word + half of the eight neighbours of its 16-byte load.
 struct ColumnPlace {
   explicit ColumnPlace(int k) : q(k % 8 / 2), element(2 * (k / 8) + k % 2) {}
   int q;
@@ -86,8 +85,8 @@ TileMapping row_pair_mapping(LaneOutputs outputs) {
   mapping.window_low = -4;
   mapping.window_width = 8;
   mapping.window_rows = {{-1, 0}, {0, 0}, {1, 0}};
-  // C gives a lane rows g and g + 8; after movmatrix lane q of four holds rows 2 q, 2 q + 1, and those eight
-  // further. In their own order these are two neighbours of the first output row and two of the second.
+  // C gives a lane rows g and g + 8; after movmatrix lane q of four has rows 2 q, 2 q + 1, and both plus 8.
+  // In their own order these are two neighbours of the first output row and two of the second.
   for (int m = 0; m < operand_rows; ++m) {
     const int quad = output_of_row(m);
     mapping.row_output.push_back(outputs == LaneOutputs::quad ? Position{quad / length, quad % length}

@@ -25,35 +25,35 @@ namespace {
 using spec::StencilSpec;
 using spec::Tap;
 
-// What scales results back is a normal f32 number: nvcc reads others as infinities where f32 rounds them.
+// Results are scaled back by a normal f32 number: nvcc reads others as infinities where f32 rounds them.
 constexpr int largest_sum_exponent = 126;
 
-// Between the powers of two of the largest weights of several sums.
+// Largest exponent range between the largest weights of several sums.
 constexpr int most_between_sums = 60;
 
-// Below this the remainders of the largest weights reach into f16's subnormals, whose unit is 2^-24.
+// Below this the remainders of the largest weights are subnormal in f16, whose unit is 2^-24.
 constexpr double smallest_unscaled_f16 = 0.125;
-// The same of bf16, whose subnormals begin at 2^-126.
+// The same for bf16, whose subnormals begin at 2^-126.
 constexpr double smallest_unscaled_bf16 = 0x1p-64;
 
-// Of the largest weight: what terms of 16-bit fields may leave out.
+// Relative to the largest weight: the error that terms of 16-bit fields may leave.
 constexpr double largest_remainder = 0x1p-21;
 constexpr int most_terms = 3;
 
-// f32 fields: the largest weight comes into [2^14, 2^15), and remainders are held times 2^11, so that every
-// weight down to 2^-28 of the largest has 22 digits.
+// f32 fields: the largest weight is scaled into [2^14, 2^15), and remainders are stored times 2^11, so that
+// every weight down to 2^-28 of the largest has 22 digits.
 constexpr int largest_f32_exponent = 14;
 constexpr int f32_remainder_exponent = 11;
 constexpr double f32_weight_error = 0x1p-22;
 
-// The old value is added apart where the weights sum to 1 within this, and the centre weight is at least
-// that: then the centre's products grow at most threefold.
+// The old value is added separately where the weights sum to 1 within this, and the centre weight is at least
+// this: then the centre's products grow at most threefold.
 constexpr double unit_sum_tolerance = 0x1p-20;
 constexpr double smallest_identity_weight = 0.25;
 constexpr double largest_identity_weight = 2;
 
-// What a common factor may leave of a sum of 1 in f32, where two terms do not leave more: an eighth of what
-// f32 rounds off.
+// The error of a sum of 1 in f32 that a common factor may leave, where two terms do not leave more: an eighth
+// of f32's rounding.
 constexpr double largest_sum_error = 0x1p-27;
 
 double largest_magnitude(const std::vector<RoundedTap>& taps) {
@@ -76,7 +76,7 @@ double largest_share(const std::vector<RoundedTap>& taps) {
   return largest;
 }
 
-/// Of the sum where it is largest.
+/// The sum of shares of the sum where it is largest.
 double sum_of_shares(const std::vector<RoundedTap>& taps) {
   std::map<int, double> sums;
   double largest = 0;
@@ -84,8 +84,8 @@ double sum_of_shares(const std::vector<RoundedTap>& taps) {
   return largest;
 }
 
-/// 0 where the type does well without; otherwise the power of two that brings the largest share into [1, 2),
-/// or in bf16, whose fields may be as large as f32 is, the magnitudes of the shares to a sum of at most 1, so
+/// 0 where the type needs no scaling. Otherwise the power of two that brings the largest share into [1, 2),
+/// or for bf16, whose fields may be as large as f32, the magnitudes of the shares to a sum of at most 1, so
 /// that no sum of finite values overflows before it is scaled back.
 int common_exponent(OperandType type, const std::vector<RoundedTap>& taps) {
   const bool f16 = type == OperandType::f16;
@@ -105,7 +105,7 @@ std::vector<double> split(double weight, const RoundedWeights& weights) {
   return parts;
 }
 
-/// Does one term hold the tap's share?
+/// Does one term equal the tap's share?
 bool is_exact(const RoundedTap& tap, OperandType type, int exponent) {
   const double scaled = std::ldexp(tap.share, exponent);
   return round_to(type, scaled) == scaled;
@@ -123,7 +123,7 @@ void split_all(RoundedWeights& weights) {
   }
 }
 
-/// Taps by (dz, dy, sum): a product of remainders is left out where a tap row has none.
+/// Taps by (dz, dy, sum): a tap row without remainders needs no product for them.
 std::map<std::tuple<int, int, int>, std::vector<const RoundedTap*>> rows_of(const RoundedWeights& weights) {
   std::map<std::tuple<int, int, int>, std::vector<const RoundedTap*>> rows;
   for (const RoundedTap& tap : weights.taps)
@@ -142,8 +142,8 @@ std::size_t count_exact_rows(const RoundedWeights& weights) {
   return count;
 }
 
-/// The weights as shares of the factor that makes most tap rows exact, if there is one; exponents are still
-/// to be chosen.
+/// The weights as shares of the factor that makes most tap rows exact, if there is one; exponents are chosen
+/// later.
 std::optional<RoundedWeights> over_common_factor(const RoundedWeights& weights) {
   std::vector<std::vector<double>> groups;
   for (const auto& [at, row] : rows_of(weights)) {
@@ -159,7 +159,7 @@ std::optional<RoundedWeights> over_common_factor(const RoundedWeights& weights) 
   return shares;
 }
 
-/// As many terms as keep every weight within 2^-21 of the largest of its sum.
+/// Uses as many terms as bring every weight within 2^-21 of the largest of its sum.
 void split_as_needed(RoundedWeights& weights) {
   std::map<int, double> largest = largest_of_sums(weights.taps);
   for (weights.terms = 2; weights.terms <= most_terms; ++weights.terms) {
@@ -181,15 +181,14 @@ double neighbour(double value, bool upwards) {
 }
 
 /// Two-term weights are off by up to 2^-23 each, and a time step would add their sum to every value again and
-/// again: where rounding a remainder to its other neighbour brings the sum closer to the spec's, it is
-/// rounded so.
+/// again: a remainder is rounded to its other neighbour where that brings the sum closer to the spec's.
 void balance_sum(RoundedWeights& weights, int sum) {
   double missing = 0;
   std::vector<RoundedTap*> by_magnitude;
   for (RoundedTap& tap : weights.taps) {
     if (tap.sum != sum) continue;
     missing += tap.weight - tap.packed;
-    // Rows that a common factor made exact stay so.
+    // Rows that a common factor made exact stay exact.
     if (weights.factor == 1 || !is_exact(tap, weights.type, weights.exponent)) by_magnitude.push_back(&tap);
   }
   std::stable_sort(by_magnitude.begin(), by_magnitude.end(), [](const RoundedTap* a, const RoundedTap* b) {
@@ -208,8 +207,8 @@ void balance_sum(RoundedWeights& weights, int sum) {
   }
 }
 
-/// The same of the weights of sum `sum`, which are one f32 number each: some become the other neighbour of
-/// the spec's weight.
+/// The same for the weights of sum `sum`, one f32 number each: some are rounded to the other neighbour of the
+/// spec's weight.
 void balance_f32_sum(RoundedWeights& weights, int sum) {
   constexpr double most_error = 0x1p-23;
   double missing = 0;
@@ -239,8 +238,8 @@ bool sums_to_one(const RoundedWeights& weights) {
   return std::fabs(weights.sum - 1) <= unit_sum_tolerance * magnitudes;
 }
 
-/// Does the kernel add the old value itself? Tensor cores cut sums towards zero, and weights that sum to 1
-/// would carry that through all time steps; the rest sums to 0.
+/// Does the kernel add the old value itself? Tensor cores truncate sums towards zero, and weights that sum to
+/// 1 would accumulate that through all time steps; without the old value they sum to 0.
 bool wants_identity(const StencilSpec& spec, const RoundedWeights& weights) {
   if (spec.sums.size() > 1 || spec.storage != spec::Storage::f32 || spec.accuracy != spec::Accuracy::full)
     return false;
@@ -261,8 +260,7 @@ void add_sums(RoundedWeights& weights) {
 
 void round_scaled(const StencilSpec& spec, RoundedWeights& weights) {
   weights.exponent = largest_f32_exponent - std::ilogb(largest_share(weights.taps));
-  // The magnitudes of the shares sum to at most 1 there, so that no sum of finite values overflows by
-  // itself.
+  // The magnitudes of the shares sum to at most 1 there, so that no sum of finite values overflows.
   weights.sum_exponent = std::clamp(-std::ilogb(sum_of_shares(weights.taps)) - 1, -127, largest_sum_exponent);
   weights.exact = all_exact(weights, weights.exponent);
   const bool remainders = spec.accuracy == spec::Accuracy::full && !weights.exact;
@@ -272,12 +270,12 @@ void round_scaled(const StencilSpec& spec, RoundedWeights& weights) {
   for (int sum = 0; remainders && sum < std::ssize(spec.sums); ++sum) balance_sum(weights, sum);
 }
 
-/// A power of two at which all shares are exact, if there is one; otherwise the one that suits remainders.
+/// A power of two at which all shares are exact, if there is one; otherwise the best one for remainders.
 int choose_exponent(const RoundedWeights& weights) {
   const double largest = largest_share(weights.taps);
   const int common = common_exponent(weights.type, weights.taps);
   std::vector<int> exponents{0, common};
-  // Very different shares need all of f16's range, of which no sum leaves f32's.
+  // Shares of very different size need all of f16's range; sums of f16 products stay within f32's.
   if (weights.type == OperandType::f16)
     exponents.push_back(std::min(std::ilogb(largest_f16) - std::ilogb(largest), largest_sum_exponent));
   for (const int exponent : exponents) {
@@ -327,9 +325,9 @@ void round_as_needed(const StencilSpec& spec, RoundedWeights& weights) {
   add_sums(weights);
 }
 
-/// Does a common factor leave fewer remainders, and a sum of 1 as it is? The factor is rounded to f32, which
-/// changes all weights alike. That is nothing where they sum to 0, as they do where the old value is added
-/// apart, and nothing beside a rounding to 16 bits; elsewhere time steps could add it up.
+/// Does a common factor leave fewer remainders, and a sum of 1 unchanged? Its rounding to f32 changes all
+/// weights alike. That is nothing where they sum to 0, as where the old value is added separately, and
+/// negligible next to a rounding to 16 bits; elsewhere time steps could accumulate it.
 bool is_better(const StencilSpec& spec, const RoundedWeights& shares, const RoundedWeights& weights) {
   if (spec.accuracy != spec::Accuracy::full && !shares.exact) return false;
   if (count_exact_rows(shares) <= count_exact_rows(weights)) return false;
@@ -338,9 +336,9 @@ bool is_better(const StencilSpec& spec, const RoundedWeights& shares, const Roun
   return std::fabs(shares.packed_sum - shares.sum) <= allowed;
 }
 
-/// Brings the largest weights of several sums into one power of two, so that operands hold all of them alike.
-/// In f16 that of the largest, so that small weights keep their digits: no sum of products of f16 leaves f32.
-/// In bf16 that of the smallest, so that no sum overflows where its result does not.
+/// Brings the largest weights of several sums to one power of two, so that operands represent all equally
+/// well. For f16 that of the largest: small weights lose no digits, and no sum of f16 products leaves f32.
+/// For bf16 that of the smallest: no sum overflows where its result does not.
 void shift_sums(const StencilSpec& spec, RoundedWeights& weights) {
   if (spec.sums.size() == 1) return;
   const std::map<int, double> largest = largest_of_sums(weights.taps);
@@ -352,7 +350,7 @@ void shift_sums(const StencilSpec& spec, RoundedWeights& weights) {
   for (RoundedTap& tap : weights.taps) tap.share = std::ldexp(tap.share, weights.shift_of(tap.sum));
 }
 
-/// What leaves taps out of a spec of this shape.
+/// How to leave taps out of a spec of this shape.
 std::string_view how_to_drop(spec::Shape shape, bool several) {
   switch (shape) {
     case spec::Shape::taps:
@@ -367,14 +365,14 @@ std::string_view how_to_drop(spec::Shape shape, bool several) {
     case spec::Shape::box:
     case spec::Shape::star:
       return "write 0 there";
-    case spec::Shape::product:  // has no single ones
+    case spec::Shape::product:  // has no single taps
       return "shorten the lists, or write a box with 0 there";
   }
   return several ? "drop these taps" : "drop the tap";
 }
 
-/// Reports the first tap of those for which `vanishes` holds, with the number of others; `text` makes the
-/// message of it, and of what to do about all.
+/// Reports the first tap for which `vanishes` holds, with the number of others; `text` makes the message
+/// about it, and about the remedy for all.
 template <typename Vanishes, typename Text>
 void report_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics,
                      const Vanishes& vanishes, const Text& text) {
@@ -398,7 +396,7 @@ std::string vanishes_in_f32_text(const RoundedTap& tap, std::string_view more, s
   return fmt::format("the weight {}{} vanishes in f32; {}", tap.weight, more, advice);
 }
 
-/// Where no engine holds some weight that vanishes, only these are told: CUDA cores take the others.
+/// Where some vanishing weight fits no engine, only such weights are reported: CUDA cores support the others.
 void check_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
   const auto vanishes = [](const RoundedTap& tap) { return tap.packed == 0; };
   const auto vanishes_anywhere = [](const RoundedTap& tap) {
@@ -419,7 +417,7 @@ void check_vanished(const StencilSpec& spec, const RoundedWeights& weights, diag
                   });
 }
 
-/// Even the largest field times the largest weight rounds to 0.
+/// Even the largest cell times the largest weight rounds to 0.
 bool all_results_vanish(const StencilSpec& spec, double largest) {
   const spec::Storage output = spec::output_of(spec);
   const double largest_cell = spec::largest_value(spec.storage);
@@ -430,8 +428,7 @@ bool all_results_vanish(const StencilSpec& spec, double largest) {
   return largest * largest_cell * static_cast<double>(operator_of(spec).composed.size()) < smallest_cell / 2;
 }
 
-/// Says so where several sums need scales so different that f32 holds one of them, or its sums, no longer
-/// well.
+/// Reports several sums whose scales are so different that f32 loses digits of one of them, or of its sums.
 void check_scales(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
   if (weights.sum_shifts.empty()) return;
   const auto is_far = [&](const RoundedTap& tap) {
@@ -445,7 +442,7 @@ void check_scales(const StencilSpec& spec, const RoundedWeights& weights, diag::
   }
 }
 
-/// Says so, and is false, where no result would be above 0.
+/// Reports, and returns false, where every result would be 0.
 bool check_largest(const StencilSpec& spec, const RoundedWeights& weights, diag::Diagnostics& diagnostics) {
   const double largest = largest_magnitude(weights.taps);
   if (!all_results_vanish(spec, largest)) return true;
@@ -495,7 +492,7 @@ WeightsResult round_weights(const StencilSpec& spec, CommonFactors factors) {
   if (!check_largest(spec, weights, result.diagnostics)) return result;
   const RoundedWeights unrounded = weights;
   round_as_needed(spec, weights);
-  // Whether a sum may drift over time steps is not asked of several.
+  // Several sums are not checked for drift over time steps.
   const bool may_share = factors == CommonFactors::allowed && spec.weights == spec::WeightMode::automatic &&
                          (spec.sums.size() == 1 || spec::is_half(spec.storage));
   if (may_share && !weights.exact) {

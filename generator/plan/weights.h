@@ -11,24 +11,24 @@ struct WeightsResult {
   diag::Diagnostics diagnostics;
 };
 
-/// How a spec's storage and accuracy make operands of its fields.
+/// The operand terms of fields, from a spec's storage and accuracy.
 [[nodiscard]] InputTerms input_terms(const spec::StencilSpec& spec);
 
 enum class CommonFactors { allowed, none };
 
 /// The spec's weights as terms of operands. 16-bit fields: one term where every weight is exact in it, if
-/// allowed up to a common factor, or the spec wants it so (then with a located warning that gives the sums),
-/// otherwise as many as keep each within 2^-21 of the largest. f32 fields: two f16 terms, each weight within
-/// 2^-22 of itself and their sum the spec's as nearly as that allows; one term where that is exact, and at a
-/// lower accuracy. A factor that does not suit all weights is one that suits more tap rows than none.
+/// allowed up to a common factor, or where the spec requests one (then with a located warning that gives the
+/// sums); otherwise as many as bring each within 2^-21 of the largest. f32 fields: two f16 terms, each weight
+/// within 2^-22 of itself and their sum the spec's as nearly as that allows; one term where that is exact,
+/// and at a lower accuracy. A factor that does not fit all weights is one that fits more tap rows than none.
 [[nodiscard]] WeightsResult round_weights(const spec::StencilSpec& spec,
                                           CommonFactors factors = CommonFactors::allowed);
 
 /// The spec's weights in f32, each within 2^-23 of itself and their sum the spec's as nearly as that allows,
-/// whatever the spec's keys weights and accuracy say.
+/// regardless of the spec's keys weights and accuracy.
 [[nodiscard]] WeightsResult round_weights_to_f32(const spec::StencilSpec& spec);
 
-/// The spec's weights as CUDA cores multiply with them: of f64 fields as they are, else in f32.
+/// The spec's weights for CUDA cores: unchanged for f64 fields, else in f32.
 [[nodiscard]] WeightsResult core_weights(const spec::StencilSpec& spec);
 
 }  // namespace spidergen::plan

@@ -13,15 +13,15 @@
 namespace spidergen::plan {
 namespace {
 
-// Up to here all sets of shifts are tried: 2^7, or 2^9 of narrow windows.
+// Up to this reach all sets of shifts are tried: 2^7, or 2^9 of narrow windows.
 constexpr int largest_searched_reach = 31;
 
 constexpr int shift_step = 8;  // a 16-byte vector of f16: loads stay aligned
 
 using Row = std::vector<RoundedTap>;
 
-/// The windows of one row from the given shifts, or nothing if they do not reach every tap. Greedy from the
-/// lowest tap with the highest shift that still holds it, which no other choice can beat in number.
+/// The windows of one row from the given shifts, or nothing if they do not cover every tap. Greedy: the
+/// lowest tap takes the highest shift that still covers it, which is optimal in number.
 std::optional<std::vector<Window>> cover(const Row& row, const std::vector<int>& shifts,
                                          const TileMapping& mapping) {
   std::vector<Window> windows;
@@ -62,7 +62,7 @@ std::optional<Cut> cut_with(const Rows& rows, const std::vector<int>& shifts, co
   return cut;
 }
 
-/// Multiples of shift_step up to `reach` on both sides, and as many more as it takes to hold the taps there.
+/// Multiples of shift_step up to `reach` on both sides, and further ones that cover the taps there.
 std::vector<int> all_shifts(int reach, const TileMapping& mapping) {
   int low = -reach / shift_step * shift_step;
   int high = -low;

@@ -6,7 +6,7 @@
 
 namespace spidergen::plan {
 
-/// The dx of one tap row that one operand holds: from shift - 8 to shift + 7.
+/// The dx of one tap row in one operand: from shift - 8 to shift + 7.
 struct Window {
   int dy = 0;
   int shift = 0;
@@ -16,19 +16,18 @@ struct Window {
   [[nodiscard]] int sum() const { return taps.front().sum; }
 };
 
-/// Cuts the tap rows of each sum into windows, ascending in (dz, dy). The shifts are those that cost least:
-/// every window is an MMA per tile, and every distinct shift a fragment to load per input row and tile, which
-/// costs about as much. Ties go to shifts near 0. Where taps are farther away than shifts can all be tried,
-/// they are those that would serve a row of all dx with the fewest windows. Every tap has |dx| <=
-/// largest_column_reach.
+/// Cuts the tap rows of each sum into windows, ascending in (dz, dy), with the cheapest shifts: every window
+/// is an MMA per tile, and every distinct shift a fragment to load per input row and tile, which costs about
+/// as much. Ties go to shifts near 0. Where taps are too far away to try all shifts, the shifts are those
+/// that cover a row of all dx with the fewest windows. Every tap has |dx| <= largest_column_reach.
 [[nodiscard]] std::vector<Window> cut_windows(const std::vector<RoundedTap>& taps,
                                               const TileMapping& mapping);
 
-/// How far |dx| may go in one pass in 1D and 2D.
+/// The largest |dx| of one pass in 1D and 2D.
 inline constexpr int largest_column_reach = 127;
-/// How far |dy| may go in one pass; how many rows a kernel holds is the plan's to say (plan/streaming.h).
+/// The largest |dy| of one pass; the scheme decides how many rows a kernel has.
 inline constexpr int largest_row_reach = 31;
-/// How far taps may go along each axis in 3D.
+/// The largest offset along each axis in 3D.
 inline constexpr int largest_volume_reach = 15;
 
 }  // namespace spidergen::plan

@@ -20,7 +20,7 @@ bool is_name(std::string_view text) {
   });
 }
 
-/// One pass over a template; remembers which bindings it has used.
+/// One pass over a template; records the bindings that it uses.
 class Renderer {
  public:
   Renderer(const Template& source, const Bindings& bindings) : source_(source), bindings_(bindings) {}
@@ -66,7 +66,7 @@ class Renderer {
     output_.append(line.substr(copied)).append(line_end);
   }
 
-  /// Lines of the value, indented; an empty line stays empty, so that no line ends in blanks.
+  /// Indented lines of the value; an empty line stays empty, so that no line ends in blanks.
   void render_block(std::string_view indentation, std::string_view value, std::string_view line_end) {
     while (!value.empty()) {
       const std::size_t end = std::min(value.find('\n'), value.size());

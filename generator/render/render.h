@@ -7,8 +7,8 @@
 
 namespace spidergen::render {
 
-/// Text with placeholders. `${name}` inside a line stands for a value of one line. `${name}` alone on a line
-/// is a block: every line of its value gets that line's indentation, and an empty value removes the line.
+/// Text with placeholders. `${name}` inside a line is replaced by a value of one line. `${name}` alone on a
+/// line is a block: each line of its value gets that indentation, and an empty value removes the line.
 struct Template {
   std::string_view name;  ///< for messages
   std::string_view text;
@@ -19,7 +19,7 @@ using Bindings = std::map<std::string, std::string, std::less<>>;
 
 /// The text with all placeholders replaced, once: values are not searched for placeholders. Throws
 /// diag::InternalError with `template:line:column` for a malformed or unknown placeholder and for a value of
-/// several lines inside a line, and with `template` for a binding that no placeholder uses.
+/// several lines inside a line, and with `template` for an unused binding.
 [[nodiscard]] std::string render(const Template& source, const Bindings& bindings);
 
 }  // namespace spidergen::render

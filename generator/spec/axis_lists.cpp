@@ -14,7 +14,7 @@
 namespace spidergen::spec {
 namespace {
 
-/// The list of one axis; empty and without a node for an axis that the stencil does not have.
+/// The list of one axis. It is empty and has no node where the stencil lacks the axis.
 struct ReadList {
   const Node* node = nullptr;
   std::vector<double> weights;
@@ -50,7 +50,7 @@ std::optional<AxisLists> read_axis_lists(const Node& mapping, int dimensions, st
   return lists;
 }
 
-/// Whether all lists have an odd or all have an even count, as `odd` says.
+/// Whether all lists have an odd count (`odd`), or all an even one.
 bool check_parity(const AxisLists& lists, bool odd, std::string_view right, Context& context) {
   bool good = true;
   for (std::size_t axis = 0; axis < lists.size(); ++axis) {
@@ -72,8 +72,7 @@ bool is_smaller(double a, double b) {
   return std::fabs(a) < std::fabs(b);
 }
 
-/// The taps of a star's arms; the lists have an odd count, and their middles make up the centre unless it is
-/// given.
+/// The taps of a star's arms. Lists have an odd count; their middles add up to the centre unless it is given.
 Coefficients make_star(const AxisLists& lists, const Tap* given_center) {
   Coefficients star{{}, radius_of(lists)};
   Tap center = given_center ? *given_center : Tap{};
@@ -132,7 +131,7 @@ std::optional<Coefficients> make_product(const std::array<std::vector<double>, 3
   if (count <= static_cast<double>(most_taps)) return multiply_lists(lists, where, context);
   Coefficients product;
   Offset largest{};
-  double others = 1;  // the weights of axes without taps beside the middle
+  double others = 1;  // the weights of axes whose only tap is the middle
   product.radius.emplace();
   for (int axis = axis_x; axis >= axis_z; --axis) {
     const std::vector<double>& list = lists[index(axis)];
@@ -147,7 +146,7 @@ std::optional<Coefficients> make_product(const std::array<std::vector<double>, 3
     }
   }
   for (double& weight : product.lists.front().weights) weight *= others;
-  // Lines along all axes through the largest weight, which is there once.
+  // Lines along all axes through the largest weight, which appears once.
   for (int axis = axis_z; axis <= axis_x; ++axis) {
     for (int i = 0; i < static_cast<int>(lists[index(axis)].size()); ++i) {
       Offset place = largest;

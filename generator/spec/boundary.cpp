@@ -92,7 +92,7 @@ std::optional<Face> read_plain_rule(const Node& node, Storage storage, Context& 
   return std::nullopt;
 }
 
-/// Reports keys that are none of `places`, axes or faces. A rule there, or nearly one, is one for `whole`.
+/// Reports keys that are not in `places`. A rule among them, or nearly one, belongs to `whole`.
 void check_places(const Node& mapping, const std::vector<std::string>& places, std::string_view owner,
                   std::string_view whole, Context& context) {
   std::vector<std::string> rules = {"constant"};
@@ -153,7 +153,7 @@ bool names_faces(const Node& node) {
   return find_entry(node, "low") != nullptr || find_entry(node, "high") != nullptr;
 }
 
-/// The repetition of a period needs both faces: the low face continues with what lies at the high one.
+/// A period needs both faces: the low face continues with the cells at the high one.
 void check_periodic(const AxisBoundary& faces, const std::string& axis, Context& context) {
   const bool low = faces.low.rule == BoundaryRule::periodic;
   const bool high = faces.high.rule == BoundaryRule::periodic;

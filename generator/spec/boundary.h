@@ -8,7 +8,7 @@
 
 namespace spidergen::spec {
 
-/// Reads `boundary` in all its forms. What is not named keeps its default: halo, standing at `start`.
+/// Reads `boundary` in all its forms. A face that is not named has the default, a halo, located at `start`.
 /// `node` is null where the key is absent.
 [[nodiscard]] std::array<AxisBoundary, 3> read_boundary(const Node* node, int dimensions, Storage storage,
                                                         const diag::SourceLocation& start, Context& context);

@@ -10,15 +10,15 @@
 namespace spidergen::spec {
 namespace {
 
-/// A box while it is read: taps stand at their indices in the nested list.
+/// A box while it is read: taps are placed by their indices in the nested list.
 struct BoxReading {
   Coefficients box;
-  std::array<std::size_t, 3> counts{};  ///< entries per axis; 0 until the first list of the axis is met
+  std::array<std::size_t, 3> counts{};  ///< entries per axis; 0 until the first list of the axis is read
   bool good = true;
 };
 
-/// Lists of one axis are of one, odd, length. Reports the first list of an even length, and every later one
-/// that differs.
+/// Lists of one axis have one odd length. Reports the first list of even length, and every later list whose
+/// length differs.
 void check_count(const Node& list, int axis, BoxReading& reading, Context& context) {
   std::size_t& count = reading.counts[index(axis)];
   const std::size_t found = list.items.size();

@@ -13,7 +13,7 @@
 namespace spidergen::spec {
 namespace {
 
-/// What a `radius` says of an axis: itself, or the entry of the axis; null where that is missing.
+/// The `radius` of an axis: the one number, or the axis's entry; null where it is missing.
 const Node* axis_value(const Node& node, int axis, int dimensions, Context& context) {
   if (node.kind != NodeKind::mapping) return &node;
   if (const Entry* entry = find_entry(node, axis_name(axis))) return &entry->value;
@@ -22,8 +22,8 @@ const Node* axis_value(const Node& node, int axis, int dimensions, Context& cont
   return nullptr;
 }
 
-/// The value of the tap after `left` more, in the order of the spec; null where there are no more. Of a
-/// product, whose taps have no values of their own, it is none.
+/// The value of the tap after `left` more, in the order of the spec; null where there are no more. Not for
+/// products, whose taps have no values of their own.
 const Node* find_tap(const Node& node, Shape shape, std::size_t& left) {
   const bool is_tap =
       node.kind == NodeKind::scalar || (shape == Shape::taps && node.kind == NodeKind::mapping);
@@ -46,7 +46,7 @@ bool check_number_of_taps(const Node& node, Shape shape, Context& context) {
   return false;
 }
 
-/// Reads `coefficients` in one of the forms that they have.
+/// Reads `coefficients` in any of its forms.
 std::optional<Coefficients> read_listed(const Node& node, Shape shape, int dimensions, Context& context) {
   if (!check_number_of_taps(node, shape, context)) return std::nullopt;
   if (shape == Shape::box) return read_box(node, dimensions, context);
@@ -103,7 +103,7 @@ std::optional<std::array<int, 3>> read_radius(const Node& node, int dimensions, 
         value ? read_whole(*value, "'radius'", 0, farthest_offset, context) : std::nullopt;
     good = good && given;
     radius[index(axis)] = given.value_or(0);
-    if (!given && value == &node) break;  // told once
+    if (!given && value == &node) break;  // reported once
   }
   if (!good) return std::nullopt;
   return radius;
@@ -136,7 +136,7 @@ std::vector<Tap> finish_taps(std::vector<Tap> taps, const Finish& finish, Storag
   const Tap* reported = nullptr;
   for (const Tap& tap : taps) {
     if (std::fabs(tap.weight) <= largest) continue;
-    if (reported && reported->where == tap.where) continue;  // weights that one key makes
+    if (reported && reported->where == tap.where) continue;  // one key makes these weights
     reported = &tap;
     context.diagnostics.error(tap.where, fmt::format("{} cannot hold the weight {}; its largest value is {}",
                                                      storage_name(storage), tap.weight, largest));

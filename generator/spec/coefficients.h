@@ -13,36 +13,36 @@
 
 namespace spidergen::spec {
 
-/// Coefficients as taps, not yet scaled. `radius` is per axis; it is empty for Shape::taps, which has none.
+/// Coefficients as taps, not yet scaled. `radius` is per axis; Shape::taps has none, and leaves it empty.
 struct Coefficients {
   std::vector<Tap> taps;
   std::optional<std::array<int, 3>> radius;
-  std::vector<AxisList> lists = {};  ///< as StencilSpec has them
+  std::vector<AxisList> lists = {};  ///< as in StencilSpec
 };
 
-/// More taps than this are not made: of a product the lists are left, others are refused.
+/// Most taps that are listed. A product with more stays a product of lists; other shapes are refused.
 constexpr std::size_t most_taps = 50'000;
 
-/// Why a product of more taps does not go with something.
+/// Why a product with more taps cannot be combined with something.
 [[nodiscard]] std::string too_many_taps(const StencilSpec& product, std::string_view with);
 
-/// No offset and no radius goes further.
+/// The farthest offset and the largest radius.
 constexpr int farthest_offset = 1'000'000;
 
 /// The keys of a shape, in a spec or in one of its sums.
 struct ShapeKeys {
   const Node& mapping;
-  diag::SourceLocation start;  ///< where messages about absent keys point
+  diag::SourceLocation start;  ///< where messages about missing keys point
   int dimensions = 2;
 
   /// The value of a key, or null.
   [[nodiscard]] const Node* find(std::string_view key) const;
-  /// The same where it has to be there; `example` shows how to add it.
+  /// The same for a required key; `example` shows how to add it.
   [[nodiscard]] const Node* require(std::string_view key, std::string_view example, Context& context) const;
 };
 
-/// Reads `coefficients`, or the keys in their place, as the shape wants them. Zero weights are kept; offsets
-/// do not repeat.
+/// Reads `coefficients`, or the keys that replace it, as the shape requires. Zero weights stay; offsets do
+/// not repeat.
 [[nodiscard]] std::optional<Coefficients> read_coefficients(const ShapeKeys& keys, Shape shape,
                                                             Context& context);
 
@@ -50,19 +50,18 @@ struct ShapeKeys {
 [[nodiscard]] std::optional<std::array<int, 3>> read_radius(const Node& node, int dimensions,
                                                             Context& context);
 
-/// Reports a `radius` that is malformed or does not agree with `actual`; `actual` is null where it is not
-/// known.
+/// Reports a malformed `radius`, and one that contradicts `actual`; `actual` is null where it is unknown.
 void check_radius(const Node& node, int dimensions, const std::array<int, 3>* actual, Context& context);
 
-/// What is done to the weights of every shape.
+/// Changes to the weights of every shape.
 struct Finish {
-  double scale = 1;   ///< a factor of all
-  double center = 0;  ///< added to the middle one, scaled before
+  double scale = 1;   ///< multiplies all weights
+  double center = 0;  ///< added to the middle weight after scaling
 };
 
-/// The taps as the spec means them: scaled, the middle one added to, checked against the storage type,
-/// without zeros, sorted by offset. `coefficients` is where a stencil of zeros is reported, and a middle that
-/// `center` alone makes.
+/// The finished taps: scaled, `center` added, checked against the storage type, without zeros, sorted by
+/// offset. Errors are located at `coefficients` where all weights are 0 or where `center` alone makes the
+/// middle.
 [[nodiscard]] std::vector<Tap> finish_taps(std::vector<Tap> taps, const Finish& finish, Storage storage,
                                            const diag::SourceLocation& coefficients, Context& context);
 

@@ -11,7 +11,7 @@ namespace {
 constexpr int newest_schema = 1;
 constexpr std::size_t longest_description = 500;
 
-/// Why a text cannot stand in a comment of generated files; empty where it can.
+/// Why a text cannot be a comment in generated files; empty where it can.
 std::string objection_to_description(std::string_view text) {
   if (text.find_first_of("\n\t") != std::string_view::npos)
     return "'description' is one line without tabs; shorten it";
@@ -23,7 +23,7 @@ std::string objection_to_description(std::string_view text) {
   }
   const bool ends_comment =
       text.find("*/") != std::string_view::npos || text.find("/*") != std::string_view::npos;
-  if (ends_comment || text.ends_with('\\') || text.ends_with("?\?/")) {  // in C99 a spelling of the backslash
+  if (ends_comment || text.ends_with('\\') || text.ends_with("?\?/")) {  // C99's trigraph for the backslash
     return "'description' becomes a comment of the generated files; leave out '/*', '*/' and a final "
            "backslash";
   }
@@ -74,7 +74,7 @@ std::string read_description(const Document& document) {
   if (!node || !expect(*node, NodeKind::scalar, "'description' is a line of text", document.context))
     return {};
   std::string text =
-      node->text.substr(0, node->text.find_last_not_of(" \n") + 1);  // block texts end in a line end
+      node->text.substr(0, node->text.find_last_not_of(" \n") + 1);  // block texts end with a line break
   const std::string objection = objection_to_description(text);
   if (objection.empty()) return text;
   document.context.diagnostics.error(node->where, objection);

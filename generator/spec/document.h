@@ -13,11 +13,11 @@
 
 namespace spidergen::spec {
 
-/// The document that is read, and what the readers of its keys share.
+/// The document being read, and the state that the readers of its keys share.
 struct Document {
   const SpecSource& source;
   const Node& root;
-  diag::SourceLocation start;  ///< where messages about absent keys point
+  diag::SourceLocation start;  ///< where messages about missing keys point
   Context& context;
 
   [[nodiscard]] const Node* find(std::string_view key) const {
@@ -38,7 +38,7 @@ struct Document {
   }
 };
 
-/// False for a spec of a later schema: its other keys may mean anything.
+/// False for a spec of a later schema, whose keys may have other meanings.
 [[nodiscard]] bool check_schema(const Document& document);
 
 /// `stencil`, or the name that the command line gives; empty where it cannot be read.

@@ -20,8 +20,8 @@ struct UnaryFunction {
   double (*compute)(double);
 };
 
-// Our own, so that neither muParser's version and options nor the machine's mathematical library decide
-// anything. What is called from the latter is exact or, as roots, rounded to nearest by IEEE 754.
+// Our own functions, so that results depend neither on muParser's version and options nor on the machine's
+// mathematical library. Calls into the library are exact or, for roots, rounded to nearest by IEEE 754.
 constexpr auto unary_functions = std::to_array<UnaryFunction>({
     {"abs", [](double v) { return std::fabs(v); }},
     {"sqrt", [](double v) { return std::sqrt(v); }},
@@ -52,7 +52,7 @@ struct BinaryOperator {
   mu::EOprtAssociativity associativity;
 };
 
-// muParser replaces its own operators, of which `^` calls the mathematical library, only all at once.
+// muParser replaces its operators only as a whole; its own `^` calls the mathematical library.
 constexpr auto binary_operators = std::to_array<BinaryOperator>({
     {"+", [](double a, double b) { return a + b; }, mu::prADD_SUB, mu::oaLEFT},
     {"-", [](double a, double b) { return a - b; }, mu::prADD_SUB, mu::oaLEFT},
@@ -72,8 +72,7 @@ double largest_of(const double* values, int count) {
   return *std::max_element(values, values + count);
 }
 
-/// muParser's hook for numbers. Its own reader goes through streams; this one is the one that checked the
-/// token.
+/// muParser's hook for numbers. muParser's own reader uses streams; this one also checked the token.
 int read_number_for_parser(const char* text, int* position, double* value) {
   const std::size_t length = number_length(text);
   if (length == 0) return 0;
@@ -91,7 +90,7 @@ bool is_not_finite_word(std::string_view text) {
   return word == "inf" || word == "infinity" || word == "nan";
 }
 
-/// What the last computation did wrong, by the processor's flags: they also catch 1/(1/0), whose result is
+/// Errors of the last computation, from the processor's flags: they also catch 1/(1/0), whose result is
 /// finite.
 std::string arithmetic_objection(double result) {
   if (std::fetestexcept(FE_INVALID) != 0 || std::isnan(result)) {
@@ -121,7 +120,7 @@ Evaluation compute(mu::Parser& parser, std::string_view expression) {
     if (!objection.empty()) return ExpressionError{0, std::move(objection)};
     return result;
   } catch (const mu::ParserError& error) {
-    // Only the number of arguments is left for muParser to find.
+    // muParser can only find a wrong number of arguments; all other errors were reported before.
     const std::string& token = error.GetToken();
     const std::size_t position = std::min(expression.find(token), expression.size());
     return ExpressionError{position,
@@ -134,7 +133,7 @@ Evaluation compute(mu::Parser& parser, std::string_view expression) {
 }  // namespace
 
 Calculator::Calculator() {
-  parser_.EnableOptimizer(false);  // compute what is written, operation by operation
+  parser_.EnableOptimizer(false);  // compute the operations as written
   parser_.ClearFun();
   parser_.ClearConst();
   parser_.ClearPostfixOprt();
@@ -179,7 +178,7 @@ Evaluation Calculator::evaluate(std::string_view expression, const LocalNames& l
     if (auto error = check_name(token, local)) return shifted(std::move(*error));
   }
   if (tokens.front().kind == TokenKind::number && tokens.size() == 2) return tokens.front().value;
-  // The parser keeps local names, and check_name() keeps them from the next expression.
+  // The parser does not forget local names; check_name() rejects them in later expressions.
   for (const auto& [name, value] : local) parser_.DefineConst(name, value);
   Evaluation evaluation = compute(parser_, text);
   if (auto* error = std::get_if<ExpressionError>(&evaluation)) return shifted(std::move(*error));

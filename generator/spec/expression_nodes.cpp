@@ -17,11 +17,11 @@
 namespace spidergen::spec {
 namespace {
 
-// Nodes that no expression needs any longer count here too: what an operator has been applied to.
+// Counts all nodes, also operands of operators that no expression needs any longer.
 constexpr std::size_t most_nodes = 5 * static_cast<std::size_t>(most_system_nodes);
 constexpr std::size_t most_work = 1'000'000;  // nodes made, found or shifted: it bounds time and memory
 
-/// `(2)+(3)` and the like, for the calculator: what expressions of constants mean is defined there.
+/// `(2)+(3)` and the like, for the calculator, which defines the arithmetic of constants.
 std::string operation_text(const UpdateNode& node, const std::vector<double>& values) {
   switch (node.operation) {
     case UpdateOperation::negate:
@@ -128,7 +128,7 @@ int ExpressionNodes::cell(int field, const std::array<bool, 3>& axes, const Offs
   return add(std::move(node));
 }
 
-/// An index that has been shifted before is shifted by one number alone.
+/// A shifted index is an index plus one number: successive shifts add up.
 int ExpressionNodes::shift_index(const UpdateNode& node, double by) {
   const auto offset_of = [this](const UpdateNode& sum) {
     return sum.operation == UpdateOperation::add && is_number(sum.arguments[1])
@@ -229,7 +229,7 @@ int ExpressionNodes::apply(const std::vector<Tap>& taps, int node) {
       terms.push_back({value, tap.weight});
     } else {
       Term& term = terms[place->second];
-      // Exact: a derivative of what does not vary is 0.
+      // Exact: the derivative of a constant must be 0.
       term.exact = term.exact.value_or(Rational(term.weight)) + Rational(tap.weight);
     }
   }

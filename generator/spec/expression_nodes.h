@@ -15,11 +15,11 @@
 
 namespace spidergen::spec {
 
-/// The nodes of expressions, each sub-expression once. Arguments come before what takes them. Operations of
-/// constants are folded.
+/// The nodes of expressions, each sub-expression once. Arguments precede their users. Operations on constants
+/// are folded.
 class ExpressionNodes {
  public:
-  /// In the place of a node that cannot be: objection() says why.
+  /// Stands for a node that could not be made: objection() says why.
   static constexpr int none = -1;
 
   explicit ExpressionNodes(Calculator& calculator) : calculator_(calculator) {}
@@ -30,31 +30,31 @@ class ExpressionNodes {
   }
   [[nodiscard]] bool is_number(int node) const { return (*this)[node].operation == UpdateOperation::number; }
 
-  /// The node, which may be there already; none where there are too many.
+  /// The node, which may exist already; none where there are too many.
   [[nodiscard]] int add(UpdateNode node);
   [[nodiscard]] int number(double constant);
-  /// An operation of numbers; of constants its result. None where that is no finite number, or where there
-  /// are too many nodes.
+  /// An operation on numbers; constants are folded. None where the result is not finite, or where there are
+  /// too many nodes.
   [[nodiscard]] int combine(UpdateOperation operation, std::vector<int> arguments,
                             std::string_view function = {});
 
-  /// The cell of a field, which has cells along `axes`; the offset is 0 along the others.
+  /// The cell of a field with cells along `axes`; the offset is 0 along the other axes.
   [[nodiscard]] int cell(int field, const std::array<bool, 3>& axes, const Offset& at);
-  /// The expression at another point: every cell and every index is taken `by` further along the axes. None
-  /// where it reaches too far or has values after the sweep, and where there are too many nodes.
+  /// The expression at another point: every cell and every index moves `by` along the axes. None where it
+  /// reaches too far, has values after the sweep, or makes too many nodes.
   [[nodiscard]] int shift(int node, const Offset& by);
-  /// The weighted sum of the expression at the taps. Taps of one value, of a field without cells along an
-  /// axis, become one. None as of shift().
+  /// The weighted sum of the expression at the taps. Taps that read one value, along axes without cells, are
+  /// merged. None as in shift().
   [[nodiscard]] int apply(const std::vector<Tap>& taps, int node);
-  /// The transpose of apply() to the field, of the expression: at a point the sum over all taps, and over
-  /// all cells that take the point's value by the field's faces, of weight times the expression at the
-  /// distance -tap from the cell, where that lies inside. None as of shift(), and where it is within another.
+  /// The transpose of apply(), applied to the expression. Its value at a point sums, over all taps and over
+  /// all cells that take the point's value by the field's faces, the weight times the expression at distance
+  /// -tap from the cell, if that is inside. None as in shift(), and within another transpose.
   [[nodiscard]] int transpose(int field, const std::vector<Tap>& taps, int node);
 
-  /// Which nodes `roots` need, themselves included.
+  /// The nodes that `roots` need, `roots` included.
   [[nodiscard]] std::vector<bool> needed_by(const std::vector<int>& roots) const;
 
-  /// The nodes that `roots` need, arguments first; each root becomes its place among them.
+  /// The nodes that `roots` need, arguments first; each root becomes its index among them.
   [[nodiscard]] std::vector<UpdateNode> extract(std::vector<int>& roots) const;
 
   /// Why the last node was none; empty where its cause was reported before.
@@ -69,10 +69,10 @@ class ExpressionNodes {
   struct Same {
     bool operator()(const UpdateNode& a, const UpdateNode& b) const;
   };
-  using Moved = std::unordered_map<int, int>;  ///< nodes, and each at another point
+  using Moved = std::unordered_map<int, int>;  ///< node to shifted node
 
   int object(std::string text);
-  /// Counts one more operation; false where there have been too many.
+  /// Counts one more operation; false once the limit is reached.
   bool has_room();
   [[nodiscard]] int shift_one(int node, const Offset& by, const Moved& moved);
   [[nodiscard]] int shift_index(const UpdateNode& node, double by);
@@ -82,9 +82,9 @@ class ExpressionNodes {
   Calculator& calculator_;
   std::vector<UpdateNode> nodes_;
   std::unordered_map<UpdateNode, int, Hash, Same> known_;
-  std::vector<bool> varies_;                     ///< is the node another one at another point?
-  std::vector<bool> folds_;                      ///< does it have a transpose()?
-  std::vector<std::array<bool, 3>> field_axes_;  ///< by field, of those that have a cell
+  std::vector<bool> varies_;                     ///< does the node depend on the point?
+  std::vector<bool> folds_;                      ///< does it contain a transpose()?
+  std::vector<std::array<bool, 3>> field_axes_;  ///< by field, for fields that have a cell
   std::map<Offset, Moved> moved_;
   std::size_t work_ = 0;
   std::string objection_;

@@ -35,7 +35,7 @@ bool check_keys(const Node& mapping, const std::vector<std::string>& known, std:
 
 std::optional<double> read_number(const Node& node, std::string_view what, Context& context,
                                   const LocalNames& local) {
-  if (context.diagnostics.full()) return std::nullopt;  // what else is wrong would not be told
+  if (context.diagnostics.full()) return std::nullopt;  // further errors would not be reported
   if (!expect(node, NodeKind::scalar, fmt::format("{} is a number or an expression", what), context)) {
     return std::nullopt;
   }

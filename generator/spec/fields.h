@@ -14,14 +14,13 @@
 
 namespace spidergen::spec {
 
-/// What the readers of a spec's parts share. A reader returns nothing where it has reported an error.
+/// State that the readers of a spec's parts share. A reader returns nothing where it has reported an error.
 struct Context {
   Calculator& calculator;
   diag::Diagnostics& diagnostics;
 };
 
-/// Whether `node` is of this kind; if not, reports "`what` ..., not ...", where `what` says what would be
-/// right.
+/// Whether `node` has this kind; if not, reports "`what` ..., not ...", where `what` describes a valid value.
 [[nodiscard]] bool expect(const Node& node, NodeKind kind, std::string_view what, Context& context);
 
 /// Reports every key of `mapping` that is not in `known`; `owner` names the mapping in messages. True if all
@@ -29,20 +28,20 @@ struct Context {
 bool check_keys(const Node& mapping, const std::vector<std::string>& known, std::string_view owner,
                 Context& context);
 
-/// The value of a number or expression; `what` names it in messages, `local` are names that it may use beside
-/// those of the calculator.
+/// The value of a number or expression. `what` names it in messages; `local` lists names that it may use in
+/// addition to those of the calculator.
 [[nodiscard]] std::optional<double> read_number(const Node& node, std::string_view what, Context& context,
                                                 const LocalNames& local = {});
 
-/// The value of a number or expression that has to be whole and within [least, most].
+/// The value of a number or expression that must be a whole number within [least, most].
 [[nodiscard]] std::optional<int> read_whole(const Node& node, std::string_view what, int least, int most,
                                             Context& context);
 
-/// The numbers of a list; nothing if any of them is in error, after all have been read.
+/// The numbers of a list. Reads all of them; nothing if any is in error.
 [[nodiscard]] std::optional<std::vector<double>> read_numbers(const Node& list, std::string_view what,
                                                               Context& context);
 
-/// One number for all axes, or a mapping that names each axis that is `needed`; `absent` for the others.
+/// One number for all axes, or a mapping that names each `needed` axis; `absent` for the other axes.
 [[nodiscard]] std::optional<std::array<double, 3>> read_per_axis(const Node& node, std::string_view what,
                                                                  int dimensions,
                                                                  const std::array<bool, 3>& needed,
@@ -51,17 +50,17 @@ bool check_keys(const Node& mapping, const std::vector<std::string>& known, std:
 /// Where read_per_axis() found the value of an axis.
 [[nodiscard]] const Node& per_axis_node(const Node& node, int axis);
 
-/// Evaluates every scalar below `node`: reports bad expressions where the structure cannot be judged.
+/// Evaluates every scalar below `node`, to report bad expressions where the structure cannot be judged.
 void check_expressions(const Node& node, std::string_view what, Context& context);
 
-/// Reports a value that is none of `choices`.
+/// Reports a value that is not one of `choices`.
 void report_choice(const Node& node, std::string_view what, const std::vector<std::string>& choices,
                    Context& context);
 
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
-/// The value that a text stands for.
+/// The value of a choice.
 template <typename Value>
 [[nodiscard]] std::optional<Value> read_choice(const Node& node, std::string_view what,
                                                const Choices<Value>& choices, Context& context) {
@@ -87,9 +86,9 @@ template <typename Value>
 
 [[nodiscard]] std::string storage_name(Storage storage);
 
-/// The words for storage types.
+/// The names of storage types.
 [[nodiscard]] const Choices<Storage>& storages();
-/// Of those of floating-point numbers, that updates and systems of equations take.
+/// The floating-point types, which updates and systems of equations require.
 [[nodiscard]] const Choices<Storage>& float_storages();
 
 }  // namespace spidergen::spec

@@ -17,8 +17,8 @@ namespace {
 
 namespace mp = boost::multiprecision;
 
-/// Exact weights over powers of spacings, whose exact value could have thousands of digits: far more digits
-/// than a double, to which the result is rounded.
+/// Exact weights divided by powers of spacings. The exact quotient could have thousands of digits; this type
+/// has far more than a double, to which the result is rounded.
 using Wide = mp::number<mp::cpp_bin_float<256, mp::digit_base_2>, mp::et_off>;
 using WideList = std::vector<Wide>;
 
@@ -26,7 +26,7 @@ constexpr int highest_order = 16;
 constexpr int highest_accuracy = 32;
 constexpr int default_accuracy = 2;
 
-/// The order of the error: even, for the weights are those of central differences.
+/// The order of the error. It is even, because the weights are central differences.
 std::optional<int> read_accuracy(const ShapeKeys& keys, Context& context) {
   const Node* node = keys.find("accuracy");
   if (!node) return default_accuracy;
@@ -50,7 +50,7 @@ std::optional<int> read_accuracy(const ShapeKeys& keys, Context& context) {
   return std::nullopt;
 }
 
-/// The distance of points along each axis; axes that are not `needed` may be left out.
+/// The grid spacing along each axis; axes that are not `needed` may be left out.
 std::optional<std::array<double, 3>> read_spacing(const ShapeKeys& keys, const std::array<bool, 3>& needed,
                                                   Context& context) {
   const Node* node = keys.find("spacing");
@@ -136,8 +136,8 @@ Wide widen(const Rational& value) {
   return Wide(mp::numerator(value)) / Wide(mp::denominator(value));
 }
 
-/// The weights of a derivative over points that are `spacing` apart, as many on both sides of the middle; {1}
-/// of order 0. `half` is where it is taken: 0, or half a spacing up (1) or down (-1).
+/// The weights of a derivative over points `spacing` apart, as many on both sides of the middle; {1} for
+/// order 0. `half` locates the derivative: 0, or half a spacing up (1) or down (-1).
 WideList weights_along(int order, int accuracy, double spacing, int half = 0) {
   if (order == 0) return {1};
   const Wide unit = mp::pow(Wide(spacing), order);
@@ -151,13 +151,13 @@ WideList weights_along(int order, int accuracy, double spacing, int half = 0) {
   return weights;
 }
 
-/// The weights of a derivative of `order` over `points` points one apart, of which the first lies at `first`.
+/// The weights of a derivative of `order` over `points` points one apart; the first one is at `first`.
 std::vector<Rational> weights_from(const Rational& first, int order, int points) {
-  // weights[k][j]: of point j in the difference of order k over the points up to the last one added. k = -1
-  // stands first and is all zeros.
+  // weights[k][j]: the weight of point j in the difference of order k over the points added so far. k = -1
+  // comes first and is all zeros.
   std::vector<std::vector<Rational>> weights(index(order + 2), std::vector<Rational>(index(points)));
   weights[1][0] = 1;
-  Rational before = 1;  // the product of the distances of the last point from those before it
+  Rational before = 1;  // the product of the distances from the last point to the earlier ones
   for (int i = 1; i < points; ++i) {
     const Rational x = first + i;
     Rational product = 1;

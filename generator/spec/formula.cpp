@@ -14,10 +14,10 @@
 namespace spidergen::spec {
 namespace {
 
-/// Characters of a formula times the taps that it is computed for: what keeps the time of a reading short.
+/// Most characters of a formula times taps: bounds the time to read a spec.
 constexpr std::size_t most_characters = 1U << 22U;
 
-/// No parameter may be called as an offset: the formula would say one thing and mean another.
+/// No parameter may have an offset's name: it would be ambiguous in the formula.
 bool check_names(const Node& formula, int dimensions, Context& context) {
   for (const std::string& name : axis_names(dimensions)) {
     if (!context.calculator.is_parameter(name)) continue;

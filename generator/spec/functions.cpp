@@ -14,18 +14,18 @@ namespace mp = boost::multiprecision;
 template <unsigned digits>
 using Binary = mp::number<mp::cpp_bin_float<digits, mp::digit_base_2>, mp::et_off>;
 
-/// Digits enough that a result, off by a few units in the last of them, is on the right side of every number
-/// half-way between two doubles. Only powers can lie on such a one, and those that do are exact here.
+/// Enough digits that a result, off by a few units in the last place, falls on the right side of every
+/// midpoint between two doubles. Only powers can equal a midpoint; power() computes such powers exactly.
 using Wide = Binary<256>;
 
-/// Digits enough that the distance of any double from a multiple of pi / 2 has as many as Wide: 1024 before
-/// the point, 62 zeros behind it at most.
+/// Enough digits that the distance of any double from a multiple of pi / 2 has as many as Wide: 1024 before
+/// the point, at most 62 zeros after it.
 using Angle = Binary<1408>;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-/// Keeps what is computed inside from raising floating-point exceptions.
+/// Hides the floating-point exceptions of the computation inside.
 class QuietFlags {
  public:
   QuietFlags() { std::fegetexceptflag(&before_, FE_ALL_EXCEPT); }
@@ -42,7 +42,7 @@ double raise(int exception, double result) {
   return result;
 }
 
-/// The nearest double of what `compute` gives for finite arguments.
+/// The double nearest to the result of `compute` for finite arguments.
 template <typename Compute>
 double round_once(const Compute& compute) {
   double result = 0;
@@ -76,7 +76,7 @@ double of_logarithm(double value, const Function& function) {
   return round_once([&] { return function(mp::log(Wide(value))); });
 }
 
-/// An angle as `quarters` right angles, counted modulo 4, and what is left, within 45 degrees.
+/// An angle as `quarters` right angles, modulo 4, and a remainder within 45 degrees.
 struct Reduced {
   int quarters = 0;
   Wide rest;
@@ -90,22 +90,22 @@ Reduced reduce(double radians) {
   return {static_cast<int>(count - 4 * turns), Wide(angle - count * right_angle)};
 }
 
-/// The sine of a reduced angle and so many quarters of a turn.
+/// The sine of a reduced angle plus that many quarter turns.
 Wide sine(const Reduced& angle, int more_quarters) {
   const int quarters = (angle.quarters + more_quarters) % 4;
   const Wide magnitude = quarters % 2 == 0 ? Wide(mp::sin(angle.rest)) : Wide(mp::cos(angle.rest));
   return quarters < 2 ? magnitude : Wide(-magnitude);
 }
 
-/// exp, sinh and cosh are infinite from here on.
+/// exp, sinh and cosh overflow from here on.
 constexpr double beyond_exp = 711;
 
 bool is_odd(double integer) {
   return std::fmod(integer, 2) != 0;
 }
 
-/// That of a positive base. What lies half-way between two doubles has 54 digits and is computed exactly: it
-/// is a small power of an integer, times one of 2, or of the root of a square, like 2.25^1.5 = 1.5^3.
+/// The power of a positive base. A midpoint between doubles has 54 digits and is computed exactly: a small
+/// power of an integer, times one of 2, or of the root of a square, like 2.25^1.5 = 1.5^3.
 Wide power(double base, double exponent) {
   constexpr double most_multiplied = 64;
   while (exponent != std::floor(exponent)) {
@@ -213,7 +213,7 @@ double cosh(double value) {
 }
 
 double tanh(double value) {
-  constexpr double nearly_1 = 22;  // less than a quarter of 1's last digit is missing
+  constexpr double nearly_1 = 22;  // differs from 1 by less than a quarter of its last digit
   if (!std::isfinite(value) || value == 0) return value;
   if (std::fabs(value) > nearly_1) return std::copysign(1.0, value);
   return round_once([&] { return mp::tanh(Wide(value)); });

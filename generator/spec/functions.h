@@ -1,9 +1,9 @@
 #pragma once
 
-/// The functions of expressions that are no single operation of IEEE 754, computed in software and rounded
-/// once to the nearest double: the same on every machine, whatever its mathematical library. They raise the
-/// floating-point exceptions that IEEE 754 defines for them (FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW) and no
-/// others; a finite argument outside their domain gives NaN, and one that is not finite comes back.
+/// The functions of expressions that are not a single IEEE 754 operation, computed in software and rounded
+/// once to the nearest double: the same on every machine and with every mathematical library. They raise
+/// exactly the floating-point exceptions that IEEE 754 defines (FE_INVALID, FE_DIVBYZERO, FE_OVERFLOW). A
+/// finite argument outside the domain gives NaN; an argument that is not finite is returned.
 namespace spidergen::spec::rounded {
 
 [[nodiscard]] double cbrt(double value);

@@ -16,10 +16,10 @@
 namespace spidergen::spec {
 namespace {
 
-// As many as a launch has room for (runtime/device/spider/kernel.h).
+// The room in a launch (runtime/device/spider/kernel.h).
 constexpr std::size_t most_fields = 8;
 
-/// What an update knows beside the names that the spec gives.
+/// Names that updates know in addition to those of the spec.
 std::optional<std::string> own_meaning(const std::string& name) {
   if (name == "u") return "the input";
   if (name == "sum") return "the stencil's sum";
@@ -57,7 +57,7 @@ class Reader {
     context_.diagnostics.error(where, std::move(text));
   }
 
-  /// The sums themselves are read by then.
+  /// The sums were read before.
   void read_sum_names() {
     const Entry* const entry = find_entry(root_, "sums");
     if (entry == nullptr) return;
@@ -173,7 +173,7 @@ class Reader {
     spec_.update = std::move(update);
   }
 
-  /// What the kernel computes with in f32 has to be there.
+  /// Constants that the kernel uses must be representable in f32.
   void check_numbers(const Update& update, const Node& node) {
     if (spec_.storage == Storage::f64) return;
     for (const UpdateNode& one : update.nodes) {

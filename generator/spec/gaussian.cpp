@@ -33,7 +33,7 @@ std::optional<std::array<double, 3>> read_sigma(const ShapeKeys& keys, Context& 
   return sigma;
 }
 
-/// How many standard deviations the weights reach.
+/// The reach of the weights in standard deviations.
 std::optional<double> read_truncate(const ShapeKeys& keys, Context& context) {
   const Node* node = keys.find("truncate");
   if (!node) return default_truncate;
@@ -44,9 +44,9 @@ std::optional<double> read_truncate(const ShapeKeys& keys, Context& context) {
   return std::nullopt;
 }
 
-/// exp(-x^2 / (2 sigma^2)) over -radius ... radius, brought to the sum 1.
+/// exp(-x^2 / (2 sigma^2)) over -radius ... radius, normalised to the sum 1.
 std::vector<double> normal_weights(double sigma, int radius) {
-  if (radius == 0) return {1};  // where sigma may be 0
+  if (radius == 0) return {1};  // sigma may be 0
   std::vector<double> weights;
   double sum = 0;
   for (int x = -radius; x <= radius; ++x) {

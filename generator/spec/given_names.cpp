@@ -15,7 +15,7 @@ std::string with_article(const std::string& kind) {
   return (kind.starts_with('o') ? "an " : "a ") + kind;
 }
 
-constexpr std::size_t most_scalars = 16;  // as many as a launch has room for (runtime/device/spider/kernel.h)
+constexpr std::size_t most_scalars = 16;  // room in a launch (runtime/device/spider/kernel.h)
 
 }  // namespace
 

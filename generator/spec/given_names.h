@@ -12,30 +12,30 @@
 
 namespace spidergen::spec {
 
-/// A name that the spec gives, and where.
+/// A name that the spec gives, and its place.
 struct GivenName {
   std::string name;
   diag::SourceLocation where;
   std::string what;  ///< "field 'c'"
 };
 
-/// A name's meaning in expressions that no spec gives; nothing of others.
+/// The built-in meaning of a name in expressions; nothing for other names.
 using OwnMeaning = std::optional<std::string> (*)(const std::string& name);
 
-/// `ix`, `nx` and the like, which all expressions of points know.
+/// `ix`, `nx` and the like, which every expression of a point knows.
 [[nodiscard]] std::optional<std::string> meaning_of_axes(const std::string& name);
 
-/// The names that a spec gives, parameters among them. Every name stands for one thing.
+/// The names that a spec gives, parameters among them. Every name has one meaning.
 class GivenNames {
  public:
-  /// `owner` says whose expressions give `own_meaning` to names: "updates".
+  /// `owner` names the expressions in which `own_meaning` applies: "updates".
   GivenNames(std::string owner, OwnMeaning own_meaning, Context& context)
       : owner_(std::move(owner)), own_meaning_(own_meaning), context_(&context) {}
 
-  /// Takes the names of `parameters`; `checked`: may they not have an own meaning?
+  /// Adds the names of `parameters`; `checked`: reports those with a built-in meaning.
   void take_parameters(const Node& root, bool checked);
 
-  /// Takes a name of `kind`; false where it cannot be one. Clashes are reported.
+  /// Adds a name of `kind`; false where it is not allowed. Clashes are reported.
   bool take(const std::string& name, const diag::SourceLocation& where, const std::string& kind);
 
   [[nodiscard]] const std::vector<GivenName>& all() const { return given_; }
@@ -47,7 +47,7 @@ class GivenNames {
   OwnMeaning own_meaning_;
   Context* context_;
   std::vector<GivenName> given_;
-  std::map<std::string, std::string> taken_;  ///< and what has it
+  std::map<std::string, std::string> taken_;  ///< name to its owner
 };
 
 /// Reads `scalars`, a list of names.

@@ -5,10 +5,10 @@
 namespace spidergen::spec {
 namespace {
 
-// What stands in the include folders themselves and is an identifier: of glibc and musl, POSIX, C23, GCC and
+// Headers directly in the include folders whose name is an identifier: of glibc and musl, POSIX, C23, GCC and
 // Clang (x86 and Arm; without intrinsics, which end alike), the CUDA toolkits 12 and 13 with their libraries,
 // and ours. Taken from Debian 12 (`dpkg -L libc6-dev libcrypt-dev libstdc++-12-dev libgcc-12-dev
-// libclang-common-14-dev`) and /usr/local/cuda/include; house.header_names finds what is missing.
+// libclang-common-14-dev`) and /usr/local/cuda/include; house.header_names finds missing ones.
 constexpr std::string_view header_names =
     " acc_prof aio aliases alloca altivec ar argp argz arm_acle arm_bf16 arm_cde arm_cmse arm_fp16 "
     "arm_mve arm_neon arm_sve assert auto_ptr backtrace backward_warning binders builtin_types "

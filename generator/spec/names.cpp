@@ -11,7 +11,7 @@
 namespace spidergen::spec {
 namespace {
 
-// C17 and C++20 keywords, alternative tokens, and macros of their headers that are spelled like identifiers.
+// C17 and C++20 keywords, alternative tokens, and macros of the standard headers that look like identifiers.
 constexpr auto keywords = std::to_array<std::string_view>({
     "alignas",
     "alignof",
@@ -133,7 +133,7 @@ constexpr auto cuda_names = std::to_array<std::string_view>({
     "cuda",
 });
 
-// A kernel lives in the namespace spider_<name>, beside the runtime's own names.
+// A kernel lives in the namespace spider_<name>, next to the runtime's own names.
 constexpr auto runtime_names = std::to_array<std::string_view>({
     "abi_version",
     "allocate",
@@ -202,8 +202,7 @@ struct ForeignName {
   std::string_view right;
 };
 
-// What other tools call it. A name may stand for several; the one that is known where it was written is
-// meant.
+// Names in other tools. One may have several of ours; the one known at that place is suggested.
 constexpr auto foreign_names = std::to_array<ForeignName>({
     {"dim", "dimensions"},
     {"dims", "dimensions"},
@@ -255,7 +254,7 @@ char lower(char c) {
   return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
 }
 
-/// Letters inserted, deleted or changed between two names; upper and lower case count as one.
+/// Letters inserted, deleted or changed between two names, ignoring case.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j < row.size(); ++j) row[j] = j;

@@ -4,7 +4,7 @@
 
 namespace spidergen::spec {
 
-/// An offset or extent per axis: z, y, x. Axes that a stencil does not have are 0.
+/// An offset or extent per axis: z, y, x. It is 0 along axes that a stencil does not have.
 using Offset = std::array<int, 3>;
 
 }  // namespace spidergen::spec

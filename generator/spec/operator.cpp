@@ -25,7 +25,7 @@ const Choices<Shape>& shapes() {
   return choices;
 }
 
-/// A key that some shapes have and others do not.
+/// A key that only some shapes have.
 struct OwnKey {
   std::string_view key;
   std::vector<Shape> shapes;
@@ -49,7 +49,7 @@ bool has_coefficients(Shape shape) {
   return std::find(listed.begin(), listed.end(), shape) != listed.end();
 }
 
-/// Reports keys that the shape has no use for.
+/// Reports keys that the shape does not use.
 void check_own_keys(const Node& mapping, Shape shape, Context& context) {
   for (const OwnKey& own : own_keys()) {
     const Entry* entry = find_entry(mapping, own.key);
@@ -73,7 +73,7 @@ void check_own_keys(const Node& mapping, Shape shape, Context& context) {
 void check_given_radius(const Node& mapping, std::optional<Shape> shape, std::optional<int> dimensions,
                         const std::optional<Coefficients>& coefficients, Context& context) {
   const Entry* entry = find_entry(mapping, "radius");
-  if (entry == nullptr || shape == Shape::formula) return;  // which has read it
+  if (entry == nullptr || shape == Shape::formula) return;  // the formula has read it
   if (shape == Shape::taps) {
     context.diagnostics.error(entry->where,
                               "'radius' does not go with 'shape: taps', whose offsets tell it; remove it");
@@ -84,7 +84,7 @@ void check_given_radius(const Node& mapping, std::optional<Shape> shape, std::op
   }
 }
 
-// An update's point has room for so many (runtime/device/spider/kernel.h).
+// The room in an update's point (runtime/device/spider/kernel.h).
 constexpr std::size_t most_sums = 8;
 
 /// A number that may be absent.
@@ -93,14 +93,14 @@ std::optional<double> read_or(const ShapeKeys& keys, std::string_view key, doubl
   return node ? read_number(*node, fmt::format("'{}'", key), context) : absent;
 }
 
-/// Reports that a product of so many taps does not go with something.
+/// Reports that a product with so many taps cannot be combined with something.
 void refuse_lists(Operator& read, std::string_view with, Context& context) {
   StencilSpec product;
   product.lists = std::exchange(read.lists, {});
   context.diagnostics.error(read.where, too_many_taps(product, with));
 }
 
-/// The one sum that a mapping says.
+/// The one sum that a mapping describes.
 Operator read_sum(const Node& mapping, const diag::SourceLocation& start, std::optional<int> dimensions,
                   Storage storage, Context& context) {
   const ShapeKeys keys{mapping, start, dimensions.value_or(0)};
@@ -118,7 +118,7 @@ Operator read_sum(const Node& mapping, const diag::SourceLocation& start, std::o
   if (dimensions && shape) {
     coefficients = read_coefficients(keys, *shape, context);
   } else if (!shape || has_coefficients(*shape)) {
-    const bool may_lack = shape_node != nullptr && !shape;  // it may be a shape that makes them
+    const bool may_lack = shape_node != nullptr && !shape;  // the unknown shape may be one that makes them
     const Node* node =
         may_lack ? keys.find("coefficients")
                  : keys.require("coefficients", "'coefficients: ...' in the form of the shape", context);
@@ -137,7 +137,7 @@ Operator read_sum(const Node& mapping, const diag::SourceLocation& start, std::o
   return result;
 }
 
-/// Reports keys of one sum beside `sums`. The document's `accuracy` is that of f32 fields.
+/// Reports keys of one sum next to `sums`. The document's `accuracy` is that of f32 fields.
 void check_keys_beside(const Node& root, Context& context) {
   for (const std::string& key : operator_keys()) {
     const Entry* entry = find_entry(root, key);
@@ -149,7 +149,7 @@ void check_keys_beside(const Node& root, Context& context) {
   }
 }
 
-/// What only the mapping of a named sum can have wrong.
+/// Errors that only the mapping of a named sum can have.
 void check_keys_within(const Entry& sum, std::string_view kind, Context& context) {
   check_keys(sum.value, operator_keys(), fmt::format("{} {}", kind, shown(sum.key)), context);
   const std::optional<Shape> shape = find_shape(sum.value);

@@ -13,31 +13,31 @@
 
 namespace spidergen::spec {
 
-/// The keys that say what is summed: `shape`, and all that goes with one.
+/// The keys that describe a sum: `shape`, and the keys of each shape.
 [[nodiscard]] const std::vector<std::string>& operator_keys();
 
-/// What is summed at a point.
+/// The sums at a point.
 struct Operator {
   std::vector<Sum> sums;        ///< at least one
-  std::vector<Tap> taps;        ///< finished, ascending in (offset, sum); of a sum with errors none
-  std::vector<AxisList> lists;  ///< as StencilSpec has them
-  diag::SourceLocation where;   ///< of `coefficients`, or of `shape` where that makes them, or of `sums`
+  std::vector<Tap> taps;        ///< finished, ascending in (offset, sum); a sum with errors has none
+  std::vector<AxisList> lists;  ///< as in StencilSpec
+  diag::SourceLocation where;   ///< of `coefficients`, of `shape` where it makes the taps, or of `sums`
 };
 
-/// Does a shape have an order of accuracy in the place of the `accuracy` of f32 fields?
+/// Does `accuracy` mean the order of accuracy for this shape, not the `accuracy` of f32 fields?
 [[nodiscard]] bool has_order_of_accuracy(Shape shape);
 
-/// The value of `shape`; nothing where it is missing or wrong, which is not reported here.
+/// The value of `shape`; nothing where it is missing or wrong, without a report.
 [[nodiscard]] std::optional<Shape> find_shape(const Node& mapping);
 
-/// Reads the operator of a spec: one sum, that the document's own keys of operator_keys() say, or those of
-/// `sums`, each of which has such keys. `start` is where messages about absent keys point. Where the spec's
-/// dimensions are in error, what can be judged without them is.
+/// Reads the operator of a spec: one sum from the document's own operator_keys(), or the entries of `sums`,
+/// each with such keys. Messages about missing keys point to `start`. Where the spec's dimensions are in
+/// error, only the keys that do not depend on them are checked.
 [[nodiscard]] Operator read_operator(const Node& root, const diag::SourceLocation& start,
                                      std::optional<int> dimensions, Storage storage, Context& context);
 
-/// Reads one sum by name: the mapping `entry` with keys of operator_keys(). `kind` is its word in messages,
-/// such as "sum". Without taps where it is in error.
+/// Reads one named sum: the mapping `entry` with operator_keys(). `kind` is the word for it in messages, such
+/// as "sum". No taps where it is in error.
 [[nodiscard]] Operator read_named_operator(const Entry& entry, std::string_view kind,
                                            std::optional<int> dimensions, Storage storage, Context& context);
 

@@ -10,8 +10,8 @@
 
 namespace spidergen::spec {
 
-/// Evaluates `parameters` from top to bottom, overrides in their places, and defines them in the context's
-/// calculator. `node` is null where the key is absent; `file` names the spec in messages about overrides.
+/// Evaluates `parameters` from top to bottom, with overrides, and defines them in the context's calculator.
+/// `node` is null where the key is absent; `file` names the spec in messages about overrides.
 [[nodiscard]] std::vector<Parameter> read_parameters(const Node* node,
                                                      const std::vector<ParameterOverride>& overrides,
                                                      const std::string& file, Context& context);

@@ -55,10 +55,10 @@ bool compare(UpdateOperation operation, double a, double b) {
 /// Cells of a field and their weights.
 struct FieldTaps {
   int field = 0;
-  std::vector<Tap> taps;  ///< ascending in their offsets
+  std::vector<Tap> taps;  ///< ascending in offset
 };
 
-/// What arguments of a sum, a difference or a multiple get of its own weight; empty where it is none.
+/// The arguments' weights in a sum, a difference or a multiple that has `weight`; empty for others.
 std::vector<std::pair<int, double>> pass_weight(const ExpressionNodes& nodes, const UpdateNode& node,
                                                 double weight) {
   const std::vector<int>& of = node.arguments;
@@ -81,10 +81,10 @@ std::vector<std::pair<int, double>> pass_weight(const ExpressionNodes& nodes, co
   }
 }
 
-/// The expression as a weighted sum of cells of one field; nothing where it is none.
+/// The expression as a weighted sum of cells of one field; nothing where it is not one.
 std::optional<FieldTaps> find_taps(const ExpressionNodes& nodes, int root) {
   FieldTaps found{-1, {}};
-  std::map<int, double, std::greater<>> open{{root, 1.0}};  // arguments come after what takes them
+  std::map<int, double, std::greater<>> open{{root, 1.0}};  // users are visited before their arguments
   while (!open.empty()) {
     const auto [place, weight] = *open.begin();
     open.erase(open.begin());
@@ -103,7 +103,7 @@ std::optional<FieldTaps> find_taps(const ExpressionNodes& nodes, int root) {
   return found.taps.empty() ? std::nullopt : std::optional(std::move(found));
 }
 
-/// A recursive descent over the tokens. The first error is kept, and ends the reading.
+/// A recursive descent over the tokens. It stops at the first error.
 class Parser {
  public:
   Parser(const std::vector<Token>& tokens, const Vocabulary& vocabulary, ExpressionNodes& nodes,
@@ -134,7 +134,7 @@ class Parser {
     return none;
   }
 
-  /// The node, or the reason why there is none.
+  /// The node; records the reason where there is none.
   int checked(int node, std::size_t offset) { return node == none ? fail(offset, nodes_.objection()) : node; }
 
   void refuse_rest() {
@@ -164,7 +164,7 @@ class Parser {
     return found == comparisons.end() ? nullptr : found;
   }
 
-  /// The same node, where it is a number and no condition.
+  /// The same node, which must be a number and not a condition.
   int value(int node, std::size_t offset) {
     if (node == none || !is_comparison(nodes_[node].operation)) return node;
     return fail(offset, "a comparison stands before '?' only: condition ? value : other");
@@ -401,7 +401,7 @@ class Parser {
     return checked(nodes_.add({UpdateOperation::written, 0, found->second.which, {}, {}}), name.offset);
   }
 
-  /// `adjoint(dxp(u), e)`: the transpose of reading cells of a field, of an expression.
+  /// `adjoint(dxp(u), e)`: the transpose of reading cells of a field, applied to an expression.
   int read_adjoint(const Token& name) {
     ++next_;
     const std::size_t begin = token().offset;
@@ -427,7 +427,7 @@ class Parser {
     return checked(nodes_.transpose(taps->field, taps->taps, values), name.offset);
   }
 
-  /// `u[0, 1]`: a field, or a value of `let`, at an offset.
+  /// `u[0, 1]`: a field, or a `let` value, at an offset.
   int read_neighbour(const Token& name) {
     const auto leaf = vocabulary_.leaves.find(name.text);
     const bool is_field = leaf != vocabulary_.leaves.end() && leaf->second.operation == UpdateOperation::cell;
@@ -507,7 +507,7 @@ class Parser {
 
   [[nodiscard]] bool is_number(int node) const { return nodes_.is_number(node); }
 
-  /// An operation of numbers; of constants its result.
+  /// An operation on numbers; constants are folded.
   int combine(UpdateOperation operation, std::vector<int> arguments, std::size_t offset,
               std::string_view function = {}) {
     return checked(nodes_.combine(operation, std::move(arguments), function), offset);

@@ -64,7 +64,7 @@ Value choice_or_default(const Document& document, const std::string& key, const 
       .value_or(choices.front().second);
 }
 
-/// Sums of doubles are doubles, and of no other fields.
+/// f64 fields, and no others, are summed in f64.
 void check_sums(const Document& document, StencilSpec& spec) {
   const bool is_double = spec.storage == Storage::f64;
   if (document.find("accumulate") == nullptr) {
@@ -79,7 +79,7 @@ void check_sums(const Document& document, StencilSpec& spec) {
   }
 }
 
-/// 'weights' counts terms of the type that 16-bit fields have; 'accuracy' takes its place for f32 fields.
+/// 'weights' counts the 16-bit terms of a weight for 16-bit fields; f32 fields have 'accuracy' instead.
 void check_storage_keys(const Document& document, const StencilSpec& spec, bool is_difference) {
   const std::string storage = storage_name(spec.storage);
   const bool of_f16 = spec.weights == WeightMode::f16 || spec.weights == WeightMode::f16x2;
@@ -110,8 +110,7 @@ void check_storage_keys(const Document& document, const StencilSpec& spec, bool 
   }
 }
 
-/// How products of f32 fields hold values. The order of finite differences has the same name, in the sum that
-/// it is of.
+/// The precision of f32 operands. Finite differences use the same key for their order, within their sum.
 Accuracy read_accuracy(const Document& document) {
   const Node* node = document.find("accuracy");
   const bool is_order = node != nullptr && node->kind == NodeKind::scalar &&
@@ -124,7 +123,7 @@ Accuracy read_accuracy(const Document& document) {
   return Accuracy::full;
 }
 
-/// Time steps of a sweep; `auto` is none.
+/// Time steps of a sweep; `auto` gives none.
 std::optional<int> read_steps(const Document& document) {
   constexpr int most_steps = 1024;  // more than fit any kernel
   const Node* node = document.find("steps");
@@ -139,7 +138,7 @@ std::optional<int> read_steps(const Document& document) {
   return read_whole(*node, "'steps'", 1, most_steps, document.context).value_or(1);
 }
 
-/// How far composed weights may lie from the exact ones; none where it is left to the storage.
+/// The allowed error of composed weights; none where it follows from the storage.
 std::optional<double> read_tolerance(const Document& document) {
   const Node* node = document.find("tolerance");
   if (!node) return std::nullopt;
@@ -157,7 +156,7 @@ KeyLocations key_locations(const Document& document, const diag::SourceLocation&
           document.place("steps"),      document.place("update"),   document.place("output")};
 }
 
-/// Reports rules of faces that only fields of systems have.
+/// Reports face rules that only fields of systems have.
 void refuse_rules_of_systems(const std::array<AxisBoundary, 3>& boundary, Context& context) {
   for (const AxisBoundary& axis : boundary) {
     for (const Face* face : {&axis.low, &axis.high}) {
@@ -172,7 +171,7 @@ void refuse_rules_of_systems(const std::array<AxisBoundary, 3>& boundary, Contex
   }
 }
 
-/// Reports keys that specs do not have, and keys of systems where there are no `stages`.
+/// Reports unknown keys, and keys of systems where there are no `stages`.
 void check_document_keys(const Document& document) {
   Node others = document.root;
   std::erase_if(others.entries, [&](const Entry& entry) {
@@ -186,8 +185,8 @@ void check_document_keys(const Document& document) {
   check_keys(others, known_keys(), "the spec", document.context);
 }
 
-/// Whole numbers, and results of another storage, go with single sweeps of a sum. `steps` and what an update
-/// takes are read by then.
+/// Integer storage, and results of another storage, require single sweeps of one sum. `steps` and the update
+/// were read before.
 void check_conversions(const Document& document, StencilSpec& spec) {
   if (!converts_cells(spec)) return;
   const std::string what = is_integer(spec.storage)
@@ -198,7 +197,7 @@ void check_conversions(const Document& document, StencilSpec& spec) {
     document.context.diagnostics.error(
         document.place("steps"),
         fmt::format("{} goes with sweeps of one step; write 'steps: 1', or {}", what, instead));
-    spec.steps = 1;  // there is no plan of more to find errors by
+    spec.steps = 1;  // such specs have no plan of several steps to check
   }
   for (const char* key : {"previous", "fields", "scalars", "update"}) {
     if (document.find(key) == nullptr) continue;
@@ -214,7 +213,7 @@ void check_conversions(const Document& document, StencilSpec& spec) {
   }
 }
 
-/// A product that is left as its lists goes with single sweeps of it alone.
+/// A product that stays a product of lists requires single sweeps of it alone.
 void check_lists(const Document& document, StencilSpec& spec) {
   for (const char* key : {"steps", "previous", "fields", "scalars", "update"}) {
     if (document.find(key) == nullptr || (std::string_view(key) == "steps" && spec.steps == 1)) continue;
@@ -226,13 +225,13 @@ void check_lists(const Document& document, StencilSpec& spec) {
 
 void read_document(const Document& document, const std::vector<ParameterOverride>& overrides,
                    StencilSpec& spec) {
-  constexpr int any_dimensions = 3;  // to judge a boundary where the spec's own dimensions are in error
+  constexpr int any_dimensions = 3;  // to check a boundary where the spec's own dimensions are in error
   check_document_keys(document);
   spec.name = read_name(document);
   spec.description = read_description(document);
   const std::optional<int> dimensions = read_dimensions(document);
   const std::optional<Storage> storage = require_choice(document, "storage", storages());
-  // Whose `accuracy` is another. Sums have one of their own.
+  // This shape may have an `accuracy` of its own. Named sums have theirs inside.
   const std::optional<Shape> shape = document.find("sums") ? std::nullopt : find_shape(document.root);
   const bool is_difference = shape && has_order_of_accuracy(*shape);
   spec.dimensions = dimensions.value_or(spec.dimensions);

@@ -18,12 +18,12 @@ struct ParameterOverride {
   std::string expression;
 };
 
-/// The text of a spec and where it came from.
+/// The text of a spec and its origin.
 struct SpecSource {
   std::string path;  ///< as the user wrote it, for messages; "-" for standard input
   std::string text;
-  std::string name = {};  ///< that the stencil gets in the place of its own, already checked; empty: its own
-  std::string axes = {};  ///< as arrays store them, slowest first, such as "xy"; empty: as the spec has them
+  std::string name = {};  ///< replaces the stencil's own name, already checked; empty: its own name
+  std::string axes = {};  ///< as arrays store them, slowest first, such as "xy"; empty: the order of the spec
 };
 
 /// The longest text of a spec, in bytes: far more than any kernel's weights need.
@@ -31,13 +31,13 @@ inline constexpr std::size_t longest_text = 1U << 22U;
 
 struct ReadResult {
   StencilSpec
-      spec;  ///< complete when there are no errors; otherwise what could be read, the rest at its default
-  std::optional<SystemSpec> system = {};  ///< alike, in the place of `spec`: of a document with `stages`
+      spec;  ///< complete where there are no errors; otherwise the readable part, with defaults for the rest
+  std::optional<SystemSpec> system = {};  ///< alike, for a document with `stages`, which leaves `spec` unused
   diag::Diagnostics diagnostics;
 };
 
-/// Reads and checks one spec (README.md in stencils/ is the reference). Every mistake of the text is
-/// reported, located, with what would be right; never throws for what a user wrote.
+/// Reads and checks one spec (README.md in stencils/ is the reference). Reports every mistake of the text
+/// with its place and a correction; never throws for the user's input.
 [[nodiscard]] ReadResult read_spec(const SpecSource& source, const std::vector<ParameterOverride>& overrides);
 
 }  // namespace spidergen::spec

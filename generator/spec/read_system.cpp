@@ -43,7 +43,7 @@ const Choices<ReductionKind>& reduction_kinds() {
   return choices;
 }
 
-/// The right thing in a system in the place of a key of specs with one update; empty for other keys.
+/// The system's replacement for a key of specs with one update; empty for other keys.
 std::string_view in_its_place(std::string_view key) {
   if (key == "sums") return "call them 'operators', and apply each to a field: gx(u)";
   if (key == "update") return "write a stage, which says what becomes of each field: stages: [{u: ...}]";
@@ -58,7 +58,7 @@ std::string_view in_its_place(std::string_view key) {
   return {};
 }
 
-/// Names that have a meaning in systems.
+/// Built-in names of systems.
 std::optional<std::string> own_meaning(const std::string& name) {
   if (name == "new") return "a field after the sweep";
   if (name == "let") return "the names of a stage's values";
@@ -82,7 +82,7 @@ class Reader {
     spec_.renamed = !document_.source.name.empty();
     spec_.description = read_description(document_);
     const std::optional<int> dimensions = read_dimensions(document_);
-    spec_.dimensions = dimensions.value_or(3);  // for what can be judged without
+    spec_.dimensions = dimensions.value_or(3);  // for checks that do not depend on it
     spec_.storage = require_choice(document_, "storage", float_storages()).value_or(Storage::f32);
     spec_.parameters =
         read_parameters(document_.find("parameters"), overrides_, document_.source.path, context_);
@@ -118,7 +118,7 @@ class Reader {
     check_keys(others, known_keys(), "the spec", context_);
   }
 
-  /// Does every field have a name? Where one lacks it, expressions cannot be judged.
+  /// Does every field have a name? Without it, expressions cannot be checked.
   [[nodiscard]] bool has_all_fields() const {
     const Node* const fields = document_.find("fields");
     return fields != nullptr && !spec_.fields.empty() &&
@@ -140,9 +140,9 @@ class Reader {
     }
     std::size_t taps = 0;
     for (const Entry& one : entry->value.entries) {
-      if (taps > most_taps) break;  // reading more would take long
+      if (taps > most_taps) break;  // bounds the time to read
       const std::size_t errors = context_.diagnostics.errors;
-      // Weights are numbers of the expressions, of whatever storage the fields are.
+      // Weights become constants of the expressions, whatever the storage of the fields.
       Operator read =
           read_named_operator(one, "operator", dimensions, is_wide_ ? Storage::f64 : Storage::f32, context_);
       if (context_.diagnostics.errors > errors) read.taps.clear();
@@ -175,7 +175,7 @@ class Reader {
 
   /// The node of an expression; none where it is in error. `what` names it in messages.
   int read_value(const Node& node, const std::string& what) {
-    if (nodes_.is_full() || context_.diagnostics.full()) return ExpressionNodes::none;  // told once
+    if (nodes_.is_full() || context_.diagnostics.full()) return ExpressionNodes::none;  // reported once
     if (!expect(node, NodeKind::scalar, fmt::format("{} is an expression, such as u + dt*v", what), context_))
       return ExpressionNodes::none;
     std::vector<std::string> used;
@@ -190,7 +190,7 @@ class Reader {
     return std::get<int>(read);
   }
 
-  /// Reports constants that the arithmetic, where it is f32, cannot have.
+  /// Reports constants outside the range of f32 where that is the arithmetic.
   void check_numbers(int root, const Node& node, const std::string& what) {
     if (is_wide_) return;
     std::vector<int> open{root};
@@ -257,7 +257,7 @@ class Reader {
                 "'let' is a mapping of names to expressions, such as {div: dx(u) + dy(v)}", context_))
       return values;
     if (let.value.entries.empty()) refuse(let.where, "'let' names none; remove it");
-    GivenNames names = names_;  // another stage may have the same
+    GivenNames names = names_;  // other stages may use the same names
     for (const Entry& entry : let.value.entries) {
       if (!names.take(entry.key, entry.where, "value")) continue;
       values.push_back(names.all().back());
@@ -312,7 +312,7 @@ class Reader {
   }
 
   void read_reduction(const Entry& entry) {
-    GivenNames names = names_;  // it is no name of expressions, and need not be used
+    GivenNames names = names_;  // no name of expressions; it need not be used
     if (!names.take(entry.key, entry.where, "reduction")) return;
     const std::string what = fmt::format("reduction '{}'", entry.key);
     if (!expect(entry.value, NodeKind::mapping,
@@ -349,8 +349,7 @@ class Reader {
     return found;
   }
 
-  /// The stage behind which all values after the sweep are there that an expression takes; 0 where it takes
-  /// none.
+  /// The last stage that assigns a value after the sweep that the expression reads; 0 where it reads none.
   [[nodiscard]] int last_stage_of(int value) const {
     int last = 0;
     const std::vector<bool> needed = nodes_.needed_by({value});
@@ -362,7 +361,7 @@ class Reader {
     return last;
   }
 
-  /// Refuses values before the sweep that an earlier stage has replaced when those after it are there.
+  /// Refuses an expression of a value after the sweep and a cell that an earlier stage replaces.
   void check_moment(int value, const std::string& what, const diag::SourceLocation& where) {
     const int last = last_stage_of(value);
     const std::vector<bool> needed = nodes_.needed_by({value});
@@ -380,9 +379,9 @@ class Reader {
     }
   }
 
-  /// Reports names that nothing uses, and leaves out the nodes that nothing needs.
+  /// Reports unused names, and removes nodes that nothing needs.
   void finish() {
-    if (context_.diagnostics.has_errors()) return;  // which may be why a name is not used
+    if (context_.diagnostics.has_errors()) return;  // errors may be why a name is unused
     for (const GivenName& one : names_.all()) {
       if (!used_.contains(one.name))
         refuse(one.where, fmt::format("{} is not used in 'stages'; use it or remove it", one.what));
@@ -405,7 +404,7 @@ class Reader {
     }
   }
 
-  /// Brings the axes into the order of memory, where the command line gives one.
+  /// Brings the axes into memory order, where the command line gives one.
   void store() {
     const std::string& order = document_.source.axes;
     if (order.empty()) return;
@@ -423,7 +422,7 @@ class Reader {
   SystemSpec spec_;
   std::set<std::string> used_;
   std::set<int> assigned_;
-  std::set<int> checked_;  ///< nodes whose numbers are
+  std::set<int> checked_;  ///< nodes whose constants are checked
   bool is_wide_ = false;   ///< is the arithmetic f64?
   bool has_all_operators_ = true;
   int stages_read_ = 0;

@@ -8,8 +8,7 @@
 
 namespace spidergen::spec {
 
-/// Reads a document that has `stages`. Complete when no error has been reported; otherwise what could be
-/// read.
+/// Reads a document that has `stages`. Complete when no error has been reported; otherwise the readable part.
 [[nodiscard]] SystemSpec read_system(const Document& document,
                                      const std::vector<ParameterOverride>& overrides);
 

@@ -19,13 +19,13 @@ namespace spidergen::spec {
 /// A list of odd length per axis; the weights are their outer product.
 [[nodiscard]] std::optional<Coefficients> read_product(const Node& node, int dimensions, Context& context);
 
-/// A list per axis: of even length beside `center`, of odd length without, and then the middles add up.
+/// A list per axis: of even length with `center`; of odd length without it, and the middles add up.
 [[nodiscard]] std::optional<Coefficients> read_star(const Node& node, int dimensions, Context& context);
 
 /// A list of {at: OFFSET, weight: NUMBER}.
 [[nodiscard]] std::optional<Coefficients> read_tap_list(const Node& node, int dimensions, Context& context);
 
-// Shapes that make their coefficients from other keys beside `shape`.
+// Shapes that make their coefficients from other keys.
 
 /// A derivative by central differences: `order`, `accuracy`, `spacing`, `at`.
 [[nodiscard]] std::optional<Coefficients> read_derivative(const ShapeKeys& keys, Context& context);
@@ -33,10 +33,10 @@ namespace spidergen::spec {
 /// The sum of the second derivatives along all axes: `accuracy`, `spacing`.
 [[nodiscard]] std::optional<Coefficients> read_laplacian(const ShapeKeys& keys, Context& context);
 
-/// A normal distribution cut off and brought to the sum 1: `sigma`, `truncate`.
+/// A truncated normal distribution, normalised to the sum 1: `sigma`, `truncate`.
 [[nodiscard]] std::optional<Coefficients> read_gaussian(const ShapeKeys& keys, Context& context);
 
-/// An expression in the offsets: `radius`, `weight`.
+/// A formula in the offsets: `radius`, `weight`.
 [[nodiscard]] std::optional<Coefficients> read_formula(const ShapeKeys& keys, Context& context);
 
 /// The name of a coefficient in messages.
@@ -47,17 +47,17 @@ constexpr const char* coefficient = "a coefficient";
   return static_cast<std::size_t>(axis);
 }
 
-/// Whether lists of so many entries have a product of few enough taps; if not, it is reported at `where`.
+/// Whether the product of lists with these counts has few enough taps; if not, reports it at `where`.
 [[nodiscard]] bool check_product_count(const std::array<std::size_t, 3>& counts,
                                        const diag::SourceLocation& where, Context& context);
 
-/// multiply_lists() of lists that may have more taps together: then they are left as they are, if none by
-/// itself has more.
+/// multiply_lists() of lists whose product may have too many taps: it then stays a product of lists, provided
+/// that no single list has too many.
 [[nodiscard]] std::optional<Coefficients> make_product(const std::array<std::vector<double>, 3>& lists,
                                                        const diag::SourceLocation& where, Context& context);
 
-/// The outer product of a list of weights per axis, of odd length and lowest offset first; {1} for an axis
-/// that the stencil does not have. Each weight is rounded once. All taps stand at `where`.
+/// The outer product of one list of weights per axis, of odd length and lowest offset first; {1} for an axis
+/// that the stencil does not have. Each weight is rounded once. All taps are located at `where`.
 template <typename Number>
 [[nodiscard]] std::optional<Coefficients> multiply_lists(const std::array<std::vector<Number>, 3>& lists,
                                                          const diag::SourceLocation& where,

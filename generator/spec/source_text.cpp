@@ -42,7 +42,7 @@ bool is_forbidden_control(unsigned char byte) {
   return (byte < 0x20 && byte != '\t') || byte == 0x7F;
 }
 
-/// Reports the first thing wrong with one line.
+/// Reports the first error of a line.
 bool check_line(std::string_view line, const diag::SourceLocation& start, diag::Diagnostics& diagnostics) {
   bool indenting = true;
   int column = 1;
@@ -98,7 +98,7 @@ std::string hash(std::string_view normalised_text) {
 }
 
 bool check_bytes(std::string_view normalised_text, const std::string& file, diag::Diagnostics& diagnostics) {
-  constexpr int most_reports = 10;  // a binary file has something wrong everywhere
+  constexpr int most_reports = 10;  // a binary file has errors everywhere
   int reports = 0;
   for (int line = 1; !normalised_text.empty() && reports < most_reports; ++line) {
     const std::size_t end = std::min(normalised_text.find('\n'), normalised_text.size());

@@ -10,7 +10,7 @@ namespace spidergen::spec {
 
 namespace {
 
-/// Offsets of a product's lists, but for those along x where `rows` are counted.
+/// Offsets of a product of lists; for `rows`, without those along x.
 std::int64_t count_products(const std::vector<AxisList>& lists, bool rows) {
   std::int64_t count = 1;
   for (const AxisList& list : lists) {

@@ -11,7 +11,7 @@
 namespace spidergen::spec {
 namespace {
 
-/// By axis of the result, the axis of the spec; axes that the stencil does not have stay.
+/// By axis of the result, the axis of the spec; axes that the stencil does not have are unchanged.
 std::array<int, 3> axes_of(std::string_view order) {
   std::array<int, 3> axes{axis_z, axis_y, axis_x};
   const std::size_t first = axes.size() - order.size();
@@ -22,7 +22,7 @@ std::array<int, 3> axes_of(std::string_view order) {
   return axes;
 }
 
-/// The same by axis of the result.
+/// Reorders values by axis of the result.
 template <typename Value>
 void reorder(std::array<Value, 3>& values, const std::array<int, 3>& axes) {
   const std::array<Value, 3> before = values;

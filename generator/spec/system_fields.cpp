@@ -24,7 +24,7 @@ class Reader {
         names_(names) {}
 
   std::vector<SystemField> read() {
-    // Its constants are judged field by field.
+    // Constants are checked field by field.
     common_ = read_boundary(document_.find("boundary"), dimensions_, Storage::f64, document_.start, context_);
     const Node* const node =
         document_.require("fields", "'fields: [u, v]', the names of the system's fields");
@@ -135,7 +135,7 @@ class Reader {
     if (entry == nullptr) check_constants(what, field);
   }
 
-  /// The document's constants as this field has them; each is told once a face.
+  /// The document's constants in this field's storage; each is reported once a face.
   void check_constants(const std::string& what, const SystemField& field) {
     diag::SourceLocation told;
     for (const AxisBoundary& axis : field.boundary) {

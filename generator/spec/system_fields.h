@@ -8,7 +8,7 @@
 
 namespace spidergen::spec {
 
-/// Reads `fields` of a system and the document's `boundary`, which fields have that say nothing. `storage` is
+/// Reads `fields` of a system and the document's `boundary`, the default of fields without one. `storage` is
 /// the document's.
 [[nodiscard]] std::vector<SystemField> read_system_fields(const Document& document, int dimensions,
                                                           Storage storage, GivenNames& names);

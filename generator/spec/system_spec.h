@@ -12,33 +12,33 @@
 
 namespace spidergen::spec {
 
-// As many as a launch has room for (runtime/device/spider/kernel.h).
+// The room in a launch (runtime/device/spider/kernel.h).
 inline constexpr int most_system_fields = 32;
 inline constexpr int most_stages = 8;
 inline constexpr int most_reductions = 8;
-/// Nodes of all expressions together, after operators have become sums of cells.
+/// Most nodes of all expressions together, after operators have become sums of cells.
 inline constexpr int most_system_nodes = 20'000;
 
 /// A field of a system.
 struct SystemField {
   std::string name;
   Storage storage = Storage::f32;
-  /// By Axis: does the field have cells along it? Where not, it is the same for all; never along axes that
-  /// the stencil lacks.
+  /// By Axis: does the field have cells along it? If not, it is constant along the axis; always false along
+  /// axes that the stencil lacks.
   std::array<bool, 3> axes{};
   std::array<AxisBoundary, 3> boundary;  ///< by Axis; the field's own, or the document's
   diag::SourceLocation where;
 };
 
-/// What a field becomes in a stage.
+/// The new value of a field in a stage.
 struct Assignment {
-  int field = 0;     ///< its place in SystemSpec::fields
-  int node = 0;      ///< its value's place in SystemSpec::nodes
+  int field = 0;     ///< index in SystemSpec::fields
+  int node = 0;      ///< index of its value in SystemSpec::nodes
   std::string text;  ///< as written
   diag::SourceLocation where;
 };
 
-/// Assignments that all see the values before the stage.
+/// Assignments that all read the values before the stage.
 struct Stage {
   std::vector<Assignment> assignments;  ///< at least one; no field twice
   diag::SourceLocation where;
@@ -50,17 +50,17 @@ enum class ReductionKind { sum, max, min };
   return kind == ReductionKind::sum ? "sum" : kind == ReductionKind::max ? "max" : "min";
 }
 
-/// A number that a sweep makes of a value at all points. Cells are those before the sweep, at any offset;
-/// UpdateOperation::written is the value after it.
+/// A number that a sweep computes from a value at all points. Cells have the values before the sweep, at any
+/// offset; UpdateOperation::written is the value after it.
 struct Reduction {
   std::string name;
   ReductionKind kind = ReductionKind::sum;
   int node = 0;
-  int stage = 0;     ///< whose results it takes, counted from 0; no earlier stage assigns what it reads
+  int stage = 0;     ///< computed after this stage, counted from 0; no earlier stage assigns its cells
   std::string text;  ///< as written
 };
 
-/// A system of equations as its user means it: everything evaluated and checked, nothing decided about
+/// A system of equations as its user means it: everything is evaluated and checked, and nothing decided about
 /// kernels. Operators have become sums of cells: a node reads a field at an offset.
 struct SystemSpec {
   std::string name;         ///< as StencilSpec::name
@@ -70,13 +70,13 @@ struct SystemSpec {
   std::string source_hash;  ///< as StencilSpec::source_hash
   int dimensions = 2;
   std::string stored_axes;            ///< as StencilSpec::stored_axes
-  Storage storage = Storage::f32;     ///< of fields that say nothing
+  Storage storage = Storage::f32;     ///< default of the fields
   std::vector<Parameter> parameters;  ///< in the spec's order
   std::vector<std::string> scalars;   ///< numbers of a launch, in the spec's order
   std::vector<SystemField> fields;    ///< in the spec's order
-  std::vector<UpdateNode> nodes;      ///< of all expressions; arguments come before what takes them
+  std::vector<UpdateNode> nodes;      ///< of all expressions; arguments precede their users
   std::vector<Stage> stages;          ///< one after the other
-  std::vector<Reduction> reductions;  ///< in the spec's order
+  std::vector<Reduction> reductions;  ///< in order of execution
   diag::SourceLocation where;         ///< of `stages`
 };
 

@@ -93,7 +93,7 @@ std::optional<Coefficients> read_tap_list(const Node& node, int dimensions, Cont
     return std::nullopt;
   }
   Coefficients result;
-  std::map<Offset, int> lines;  // where each offset was first met
+  std::map<Offset, int> lines;  // where each offset occurs first
   bool good = true;
   for (const Node& item : node.items) {
     std::optional<Tap> tap = read_tap(item, dimensions, context);

@@ -25,7 +25,7 @@ bool is_one_of(char c, std::string_view set) {
   return set.find(c) != std::string_view::npos;
 }
 
-/// The number at `offset`. The same text is the same double in every locale.
+/// The number at `offset`. Its value does not depend on the locale.
 TokenResult read_number(std::string_view expression, std::size_t offset) {
   const std::string_view text = expression.substr(offset, number_length(expression.substr(offset)));
   const std::size_t end = offset + text.size();
@@ -85,7 +85,7 @@ TokenResult read_token(std::string_view expression, std::size_t offset, Grammar 
 
 class GrammarCheck {
  public:
-  /// What is wrong with `token`, which `next` follows.
+  /// The error of `token`, which `next` follows.
   Objection take(const Token& token, const Token& next) {
     return expect_operand_ ? take_operand(token, next) : take_operator(token);
   }
@@ -152,7 +152,7 @@ class GrammarCheck {
   }
 
   bool expect_operand_ = true;
-  bool signed_ = false;     ///< a sign has been read, and a second one would be a mistake
+  bool signed_ = false;     ///< a sign has been read; a second one is an error
   bool called_ = false;     ///< a function's name has been read
   std::vector<bool> open_;  ///< the open parentheses; true for a function's
 };

@@ -9,8 +9,8 @@
 
 namespace spidergen::spec {
 
-/// What is wrong with an expression, and at which byte. `text` is empty where the cause was reported before:
-/// a name whose own value is in error.
+/// An error in an expression, and its byte. `text` is empty where the cause was reported before: a name whose
+/// own value is in error.
 struct ExpressionError {
   std::size_t offset = 0;
   std::string text;
@@ -37,15 +37,15 @@ struct Token {
 /// Bytes of the decimal number that begins `text`: digits, point, exponent; 0 where none does.
 [[nodiscard]] std::size_t number_length(std::string_view text);
 
-/// What expressions are made of: of updates also comparisons and `? :`, of systems also offsets in `[ ]`.
+/// The syntax of expressions: updates also have comparisons and `? :`, systems also offsets in `[ ]`.
 enum class Grammar { numbers, with_conditions, with_neighbours };
 
 /// All tokens, the end included. They refer to `expression`.
 [[nodiscard]] std::variant<std::vector<Token>, ExpressionError> read_tokens(
     std::string_view expression, Grammar grammar = Grammar::numbers);
 
-/// Checks that operands and operators alternate, that parentheses match, that commas stand in calls only and
-/// that functions, and nothing else, are called. What the names mean is not looked at.
+/// Checks that operands and operators alternate, parentheses match, commas occur in calls only, and
+/// functions, and nothing else, are called. Does not look at the meaning of names.
 [[nodiscard]] std::optional<ExpressionError> check_grammar(const std::vector<Token>& tokens);
 
 /// The functions of expressions.

@@ -10,7 +10,7 @@
 namespace spidergen::spec {
 namespace {
 
-/// Puts a node behind those that it needs, each once.
+/// Appends a node after its arguments, each once.
 int keep(const ExpressionNodes& nodes, int node, std::map<int, int>& kept, std::vector<UpdateNode>& result) {
   if (const auto known = kept.find(node); known != kept.end()) return known->second;
   UpdateNode copy = nodes[node];

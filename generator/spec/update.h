@@ -14,21 +14,21 @@ namespace spidergen::spec {
 
 class Calculator;
 
-/// What updates call the sum of a spec that names none.
+/// The name in updates of the sum of a spec that names none.
 inline constexpr std::string_view only_sum = "sum";
 
-/// What a node of an update computes.
+/// The operation of a node.
 enum class UpdateOperation {
   number,    ///< a constant
   input,     ///< `u`: the input at the point
-  sum,       ///< a weighted sum of the input there
-  previous,  ///< the input one step back
+  sum,       ///< a weighted sum of the input around the point
+  previous,  ///< the input one time step back
   field,     ///< a further field
-  cell,      ///< of a system: a field at an offset, before the stage
-  written,   ///< of a system's reductions: a field at the point, after the sweep
+  cell,      ///< in a system: a field at an offset, before the stage
+  written,   ///< in a system's reductions: a field at the point, after the sweep
   scalar,    ///< a number of the launch
-  index,     ///< ix, iy, iz
-  extent,    ///< nx, ny, nz
+  index,     ///< ix, iy or iz
+  extent,    ///< nx, ny or nz
   negate,
   add,
   subtract,
@@ -43,43 +43,43 @@ enum class UpdateOperation {
   not_equal,
   choose,  ///< the second argument where the first, a comparison, holds; else the third
   call,    ///< a function of expressions
-  /// Of a system whose stages are fused: the argument, an earlier stage's value of field `which` at the
-  /// offset `at`, where that lies inside; elsewhere the ghost cell of the field.
+  /// In a system with fused stages: the argument, an earlier stage's value of field `which` at the offset
+  /// `at`, if that is inside; elsewhere the ghost cell of the field.
   bounded,
-  stored,  ///< of a reduction: the argument as a cell of field `which` holds it
-  /// Of `adjoint` in a system: the argument, a value at the offset `at`, where that lies inside the field; 0
-  /// elsewhere, where it is not computed.
+  stored,  ///< in a reduction: the argument rounded to the storage of field `which`
+  /// For `adjoint` in a system: the argument, a value at the offset `at`, if that is inside the field;
+  /// elsewhere 0, without computing it.
   inside,
-  /// Of `adjoint` in a system: the argument at the point, and at each ghost cell that the faces' rules of
-  /// field `which` give the point's value, with its sign, all added up. `at`: how far such ghost cells lie
-  /// beyond a face.
+  /// For `adjoint` in a system: the sum of the argument at the point and at each ghost cell to which the
+  /// faces' rules of field `which` copy the point's value, with its sign. `at`: the distance of the farthest
+  /// such ghost cell from a face.
   folded,
 };
 
 struct UpdateNode {
   UpdateOperation operation = UpdateOperation::number;
   double value = 0;            ///< of a number
-  int which = 0;               ///< sum, field, scalar: its place in the spec's list; index, extent: its axis
+  int which = 0;               ///< sum, field, scalar: index in the spec's list; index, extent: its axis
   std::string function;        ///< of a call
-  std::vector<int> arguments;  ///< nodes before this one
-  Offset at{};                 ///< of a cell, and of what the operations say
+  std::vector<int> arguments;  ///< earlier nodes
+  Offset at{};                 ///< of a cell, and as the operations above define
 
   bool operator==(const UpdateNode&) const = default;
 };
 
-/// `update` as a tree: constants are folded, and what occurs more than once is there once.
+/// `update` as a graph: constants are folded, and each sub-expression occurs once.
 struct Update {
   std::string text;               ///< as written
   std::vector<UpdateNode> nodes;  ///< the last one is the result
 
   /// Is any node of this operation?
   [[nodiscard]] bool uses(UpdateOperation operation) const;
-  /// Is it the same function of the sums at all points?
+  /// Is the result the same function of the sums at every point?
   [[nodiscard]] bool is_of_sums_alone() const;
   bool operator==(const Update&) const = default;
 };
 
-/// The names of an update beside parameters and `pi`, each with its leaf.
+/// The names that an update knows in addition to parameters and `pi`, each with its leaf.
 using UpdateNames = std::map<std::string, UpdateNode, std::less<>>;
 
 [[nodiscard]] constexpr bool is_comparison(UpdateOperation operation) {
@@ -89,8 +89,8 @@ using UpdateNames = std::map<std::string, UpdateNode, std::less<>>;
 /// The sign of a comparison.
 [[nodiscard]] std::string_view symbol_of(UpdateOperation comparison);
 
-/// Reads an update: expressions of specs (stencils/README.md) with comparisons before `? :`. `used` gets the
-/// names that occur.
+/// Reads an update: expressions of specs (stencils/README.md) with comparisons before `? :`. Adds the names
+/// that occur to `used`.
 [[nodiscard]] std::variant<Update, ExpressionError> parse_update(std::string_view text,
                                                                  const UpdateNames& names,
                                                                  Calculator& calculator,

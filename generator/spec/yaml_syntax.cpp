@@ -6,11 +6,11 @@ namespace spidergen::spec {
 namespace {
 
 struct SyntaxHint {
-  std::string_view message;  ///< how yaml-cpp's begins
+  std::string_view message;  ///< the beginning of yaml-cpp's message
   std::string_view hint;
 };
 
-// What yaml-cpp's messages mean for the person who wrote the file.
+// yaml-cpp's messages, explained for the author of the file.
 constexpr SyntaxHint syntax_hints[] = {
     {"end of sequence flow", "close the list with ']' and separate its entries by commas"},
     {"end of map flow",

@@ -6,7 +6,7 @@
 
 namespace spidergen::spec {
 
-/// A message of yaml-cpp with what would be right.
+/// A message of yaml-cpp with a correction.
 [[nodiscard]] std::string explain(const std::string& message);
 
 /// Whether the quotes opened at `begin` are closed somewhere: yaml-cpp lets the end of the file close them.

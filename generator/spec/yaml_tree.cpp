@@ -28,12 +28,12 @@ struct Stop {};
 struct Level {
   Node node;
   std::optional<Node> key;  ///< of the mapping entry whose value comes next
-  int block_column = -1;    ///< of a block's keys or dashes, from 0; none where it is in brackets
+  int block_column = -1;    ///< column of a block's keys or dashes, from 0; -1 inside brackets
 
   [[nodiscard]] bool expects_value() const { return node.kind == NodeKind::sequence || key.has_value(); }
 };
 
-/// Columns in characters of places that mostly follow each other: the line is not counted anew for each.
+/// Columns in characters for places in mostly ascending order, without counting each line again.
 class CharacterColumns {
  public:
   /// The column of byte `byte` of line `line`; the byte counts from 0, the column from 1.
@@ -116,7 +116,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void OnMapEnd() override { close(); }
 
  private:
-  /// What yaml-cpp makes nothing of, at the begin of a text; empty where that is none.
+  /// A word that yaml-cpp reads as null, at the beginning of a text; empty where there is none.
   static std::string_view null_word(std::string_view text) {
     for (const std::string_view word : {"~", "null", "Null", "NULL"}) {
       if (text.starts_with(word)) return word;
@@ -124,8 +124,8 @@ class TreeBuilder final : public YAML::EventHandler {
     return {};
   }
 
-  /// Stands nothing where yaml-cpp says so? Then the mark is that of what comes next, which is no deeper than
-  /// the block that has the gap.
+  /// Is the value missing where yaml-cpp puts the mark? The mark is then that of the next token, which is no
+  /// deeper than the block with the gap.
   [[nodiscard]] bool is_empty(const YAML::Mark& mark) const {
     const bool is_next =
         !levels_.empty() && levels_.back().expects_value() && mark.column <= levels_.back().block_column;
@@ -133,7 +133,7 @@ class TreeBuilder final : public YAML::EventHandler {
     return is_next || (null_word(text).empty() && !text.starts_with('!'));
   }
 
-  /// The dash of a block's empty entry: yaml-cpp marks what comes next. Elsewhere the mark itself.
+  /// The dash of a block's empty entry, where yaml-cpp marks the next token. Otherwise the mark itself.
   [[nodiscard]] YAML::Mark of_empty_entry(const YAML::Mark& mark) const {
     const int column = levels_.empty() ? -1 : levels_.back().block_column;
     if (column < 0 || levels_.back().node.kind != NodeKind::sequence) return mark;
@@ -165,9 +165,9 @@ class TreeBuilder final : public YAML::EventHandler {
          {}});
   }
 
-  /// Reports a tag; whether there is none.
+  /// Reports a tag; true if there is none.
   bool check_tag(const YAML::Mark& mark, const std::string& tag) {
-    // What yaml-cpp gives values without a tag, plain and quoted; but they may be written, too: `! 1`, `!<?>
+    // The tags that yaml-cpp gives untagged values, plain and quoted. They may also be written: `! 1`, `!<?>
     // 1`.
     const bool is_usual = tag.empty() || tag == "?" || tag == "!";
     if (is_usual && !text_at(mark).starts_with('!')) return true;
@@ -188,7 +188,7 @@ class TreeBuilder final : public YAML::EventHandler {
     throw Stop();
   }
 
-  /// Where the scalar's text stands as it is: behind its quote if there is one.
+  /// The column of the scalar's text: after its quote if there is one.
   [[nodiscard]] int text_column(const YAML::Mark& mark, const std::string& value) {
     const auto line = static_cast<std::size_t>(mark.line);
     if (line >= lines_.size()) return 0;
@@ -257,7 +257,7 @@ class TreeBuilder final : public YAML::EventHandler {
           key.where, fmt::format("a mapping of more than {} entries; no spec needs that many", most_entries));
       throw Stop();
     }
-    if (value.kind == NodeKind::missing) value.where = key.where;  // yaml-cpp points at what comes next
+    if (value.kind == NodeKind::missing) value.where = key.where;  // yaml-cpp points at the next token
     mapping.entries.push_back({std::move(key.text), std::move(key.where), std::move(value)});
   }
 

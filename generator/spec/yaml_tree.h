@@ -15,19 +15,19 @@ enum class NodeKind {
   scalar,    ///< text, quoted or not
   sequence,  ///< a list
   mapping,
-  refused,  ///< something whose error has been reported already: readers pass over it in silence
+  refused,  ///< already reported; readers skip it without a message
 };
 
 struct Entry;
 
-/// A YAML value and where it stands. Only a scalar's text counts: `y`, `"y"` and `1.0` are texts.
+/// A YAML value and its place. Only a scalar's text counts: `y`, `"y"` and `1.0` are texts.
 struct Node {
   NodeKind kind = NodeKind::missing;
   diag::SourceLocation where;
   std::string text;            ///< of a scalar
-  int text_column = 0;         ///< where `text` begins, if it stands in one piece on the line; otherwise 0
+  int text_column = 0;         ///< column of `text` where it is unbroken on one line; otherwise 0
   std::vector<Node> items;     ///< of a sequence
-  std::vector<Entry> entries;  ///< of a mapping, in the file's order; every key once
+  std::vector<Entry> entries;  ///< of a mapping, in file order, without duplicate keys
 };
 
 /// One `key: value` of a mapping.
@@ -43,13 +43,13 @@ struct Entry {
 /// The entry of a mapping with this key, or null.
 [[nodiscard]] const Entry* find_entry(const Node& mapping, std::string_view key);
 
-/// "text 'abc'", "a list", ...: for messages that say what was found.
+/// "text 'abc'", "a list", ...: for messages that describe a value.
 [[nodiscard]] std::string describe(const Node& node);
 
-/// Reads one YAML document into a tree. What specs do not use is reported: tags, anchors, aliases, merge
-/// keys, keys that are no scalars, duplicate keys, a second document, nesting deeper than 64, mappings of
-/// more than 1000 entries, more than 600000 values, and whatever is not YAML. Empty where nothing useful
-/// could be read; an error has then been reported.
+/// Reads one YAML document into a tree. Reports unsupported YAML: tags, anchors, aliases, merge keys, keys
+/// that are not scalars, duplicate keys, a second document, nesting deeper than 64, mappings of more than
+/// 1000 entries, more than 600000 values, and syntax errors. Empty where nothing useful could be read; an
+/// error has then been reported.
 [[nodiscard]] std::optional<Node> read_yaml(const std::string& normalised_text, const std::string& file,
                                             diag::Diagnostics& diagnostics);
 

@@ -1,6 +1,6 @@
-/// The part of CUDA's runtime API that backend_cuda.cpp calls, for a runtime that is built where no toolkit
-/// is and runs where only a driver is: cudart_by_driver.cpp defines it. Names, numbers and layouts are CUDA's
-/// (a test compares them); they are the driver's as well, whose handles these are.
+/// The part of CUDA's runtime API that backend_cuda.cpp calls, for a runtime built without the toolkit and
+/// run with only a driver; cudart_by_driver.cpp defines it. Names, numbers and layouts are CUDA's (a test
+/// compares them). The driver uses the same ones, and these handles are its own.
 #pragma once
 
 #include <cstddef>
@@ -97,7 +97,7 @@ struct cudaMemPoolProps {
   unsigned char reserved[54];
 };
 
-// These two have what is asked for alone: only this folder fills them.
+// These two contain only the members that are used; only this folder fills them.
 struct cudaFuncAttributes {
   int ptxVersion;
 };
@@ -135,13 +135,13 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
 
 // NOLINTEND(*)
 
-// Not CUDA's: functions of kernels are compiled when they are first needed (kernel_code.h).
+// Not part of CUDA: kernel functions are compiled on first use (kernel_code.h).
 #define SPIDER_COMPILES_FORMS
 namespace spider::driver {
 
 [[nodiscard]] bool has_code(const void* function);
 
-/// cudaErrorNoKernelImageForDevice where one of them cannot be compiled.
+/// Returns cudaErrorNoKernelImageForDevice if one of them cannot be compiled.
 [[nodiscard]] cudaError_t compile_code(const std::vector<const void*>& functions);
 
 }  // namespace spider::driver

@@ -22,7 +22,7 @@ cudaError_t entered(const Call& call) {
   return error == cudaSuccess ? call(driver()) : error;
 }
 
-/// Kernels loaded so far. They are the process's: the driver loads them into each context that asks.
+/// Kernels loaded so far, one list for the process: the driver loads them into each context on demand.
 struct Loaded {
   std::shared_mutex mutex;
   std::map<const void*, spider::driver::Kernel> kernels;
@@ -37,7 +37,7 @@ const KernelCode& code_of(const void* function) {
   return *static_cast<const KernelCode*>(function);
 }
 
-/// Loads what is compiled.
+/// Loads compiled code.
 cudaError_t load_kernel(const KernelCode& code, spider::driver::Kernel& kernel) {
   spider::driver::Library library = nullptr;
   cudaError_t error =
@@ -58,7 +58,7 @@ cudaError_t find_kernel(const void* function, spider::driver::Kernel& kernel) {
     const std::shared_lock lock(loaded().mutex);
     if (is_known()) return cudaSuccess;
   }
-  // Not under the lock: it takes seconds.
+  // Compiles outside the lock: it takes seconds.
   if (!spider::driver::has_code(function)) {
     if (const cudaError_t error = spider::driver::compile_code({function}); error != cudaSuccess)
       return error;
@@ -87,12 +87,12 @@ cudaError_t spider::driver::compile_code(const std::vector<const void*>& functio
   std::vector<const KernelCode*> codes;
   std::transform(functions.begin(), functions.end(), std::back_inserter(codes),
                  [](const void* function) { return &code_of(function); });
-  // All of a package's have the same.
+  // All kernels of a package have the same `compile`.
   const bool failed = !codes.empty() && codes.front()->compile(codes.data(), codes.size()) != 0;
   return failed ? cudaErrorNoKernelImageForDevice : cudaSuccess;
 }
 
-// The driver remembers no error of a call.
+// The driver stores no last error.
 cudaError_t cudaGetLastError() {
   return cudaSuccess;
 }
@@ -165,8 +165,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* fu
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const void* pointer) {
-  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE, _DEVICE_POINTER, _DEVICE_ORDINAL; of memory that CUDA does not know,
-  // and of what the context cannot reach, they are 0.
+  // CU_POINTER_ATTRIBUTE_MEMORY_TYPE, _DEVICE_POINTER, _DEVICE_ORDINAL. All are 0 for memory that CUDA does
+  // not know or the context cannot reach.
   constexpr int wanted[] = {2, 3, 9};
   return entered([&](const auto& cuda) {
     unsigned type = 0;

@@ -1,5 +1,4 @@
-/// The functions of the CUDA driver that cudart_by_driver.cpp calls, from libcuda.so.1 as it is on the
-/// machine.
+/// The functions of the CUDA driver that cudart_by_driver.cpp calls, loaded from the machine's libcuda.so.1.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,7 +12,7 @@ using Context = struct CUctx_st*;
 using Function = struct CUfunc_st*;
 using Library = struct CUlib_st*;
 using Kernel = struct CUkern_st*;
-// CUdeviceptr is a number of as many bytes as a pointer; here it is one.
+// CUdeviceptr is an integer the size of a pointer; here it is a pointer.
 
 /// CUDA_MEMCPY2D of cuda.h.
 struct Copy2d {
@@ -41,8 +40,8 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 
-// A function of the driver by its member name, and its arguments; all answer with CUresult, whose numbers are
-// those of cudaError_t.
+// Functions of the driver by member name, with their arguments. All return CUresult, whose values are those
+// of cudaError_t.
 #define SPIDER_DRIVER_FUNCTIONS(X)                                                            \
   X(cuInit, unsigned)                                                                         \
   X(cuDriverGetVersion, int*)                                                                 \
@@ -85,8 +84,8 @@ struct Driver {
 /// Loads libcuda.so.1 at the first call.
 [[nodiscard]] const Driver& driver();
 
-/// Makes sure that the thread has a context: where it has none, that of the first device, as CUDA's runtime
-/// does. cudaErrorInsufficientDriver where there is no driver, or one older than CUDA 12.
+/// Ensures that the thread has a current context: that of the first device if it has none, as CUDA's runtime
+/// does. Returns cudaErrorInsufficientDriver if the driver is missing or older than CUDA 12.
 [[nodiscard]] cudaError_t enter();
 
 }  // namespace spider::driver

@@ -10,11 +10,11 @@ namespace {
 
 struct Allocations {
   std::mutex mutex;
-  std::map<std::uintptr_t, std::uintptr_t> ends;  // by where they begin
+  std::map<std::uintptr_t, std::uintptr_t> ends;  // by begin address
 };
 
 Allocations& allocations() {
-  static auto* const all = new Allocations;  // never destroyed: fields of static storage are freed late
+  static auto* const all = new Allocations;  // never destroyed: static fields are freed late
   return *all;
 }
 

@@ -1,4 +1,4 @@
-/// Memory that spider_allocate has given out on the host, so that a launch knows where a field's memory ends.
+/// Host memory allocated by spider_allocate: tells a launch where a field's memory ends.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace spider::emulator {
 
-/// From the first byte to that behind the last.
+/// From the first byte to one past the last.
 struct Bytes {
   std::uintptr_t begin, end;
 };
@@ -14,7 +14,7 @@ struct Bytes {
 void note_allocation(const void* memory, std::uint64_t bytes);
 void forget_allocation(const void* memory);
 
-/// The memory that `address` lies in; nothing where it is the caller's own.
+/// The allocation that contains `address`; nothing if the memory is the caller's own.
 [[nodiscard]] std::optional<Bytes> allocation_around(std::uintptr_t at);
 
 }  // namespace spider::emulator

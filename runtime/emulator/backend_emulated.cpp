@@ -17,7 +17,7 @@ namespace spider::backend {
 
 namespace {
 
-// What an H200 grants a block, so that a kernel too large for devices is too large here.
+// An H200's limit per block: a kernel too large for devices is too large here.
 constexpr std::int32_t largest_shared_bytes = 227 * 1024;
 constexpr std::int32_t most_warps_per_block = 32;
 constexpr std::int32_t blocks_per_multiprocessor = 2;

@@ -13,7 +13,7 @@ namespace spider::emulator {
 
 namespace {
 
-// Instructions are free functions, as on a device: this is how they know who they are.
+// Instructions are free functions, as on a device; they find their lane here.
 thread_local Lane* running_lane = nullptr;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables)
 
 std::string name(const Lane& lane) {
@@ -47,7 +47,7 @@ Block::~Block() {
   }
 }
 
-/// A fiber's life: one kernel after the other, so that its stack is set up once.
+/// A fiber runs one kernel after the other, so that its stack is set up once.
 void Block::live(Lane& lane) {
   while (!closing_) {
     run_kernel(lane);
@@ -120,7 +120,7 @@ void Block::begin(std::int64_t number) {
     std::swap(lane_order_[i], lane_order_[random() % (i + 1)]);
 }
 
-/// Gives every lane its turn; a warp's collective is done once the last has had it.
+/// Runs every lane of a warp in turn; their collective is done once the last one has run.
 void Block::run_to_collective(Warp& warp) {
   // A new permutation per collective would cost as much as the collective: walk the block's in an odd
   // stride.

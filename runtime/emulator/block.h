@@ -17,20 +17,20 @@
 
 namespace spider::emulator {
 
-/// A launch, as far as its blocks share it.
+/// The part of a launch that its blocks share.
 struct Launch {
   const SweepForm& form;
   const SweepArguments& arguments;
-  FieldAccess* fields;        ///< of a launch of one input and one output
-  SystemAccess* system;       ///< of a launch of a system of equations
-  std::uint64_t seed;         ///< of the order in which lanes and warps run
+  FieldAccess* fields;        ///< of launches with one input and one output
+  SystemAccess* system;       ///< of launches of a system of equations
+  std::uint64_t seed;         ///< determines the order of lanes and warps
   int products_at_once = 16;  ///< of multiply_sparse and multiply_dense (fragments.h)
-  std::int32_t image = 0;     ///< of a launch of several
+  std::int32_t image = 0;     ///< index in a launch of several
 };
 
-/// Runs the blocks of a launch, one after the other, on the calling thread: every lane is a fiber that runs
+/// Runs the blocks of a launch, one after the other, on the calling thread. Every lane is a fiber that runs
 /// until its next collective; the last of a warp (for sync_block: of the block) to arrive performs it for
-/// all. The order of lanes and warps is a function of the seed and the block's number only.
+/// all. The order of lanes and warps depends only on the seed and the block's number.
 class Block {
  public:
   explicit Block(const Launch& launch);
@@ -38,14 +38,14 @@ class Block {
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
 
-  /// Runs a block to its end; what it says, if anything, is the rule that was broken and by whom.
+  /// Runs a block to its end. Returns which rule was broken and by whom, if any.
   [[nodiscard]] std::optional<std::string> run(std::int64_t number);
 
-  // What a lane asks for while it runs; all may throw Violation.
+  // Queries of a running lane; all may throw Violation.
   [[nodiscard]] std::int64_t number() const { return number_; }
   [[nodiscard]] std::int32_t image() const { return launch_.image; }
   [[nodiscard]] FieldAccess& fields() { return *launch_.fields; }
-  /// Null where the launch is none of a system.
+  /// Null unless the launch is that of a system.
   [[nodiscard]] SystemAccess* system() { return launch_.system; }
   [[nodiscard]] bool starts_early() const { return launch_.form.starts_early; }
   [[nodiscard]] SharedMemory& shared() { return shared_; }
@@ -58,7 +58,7 @@ class Block {
   struct Warp {
     std::vector<std::unique_ptr<Lane>> lanes;
     std::uint32_t epoch = 0;
-    int waiting = 0;  ///< lanes at the collective that is next
+    int waiting = 0;  ///< lanes at the next collective
     int returned = 0;
     const Lane* first_waiting = nullptr;
   };
@@ -95,7 +95,7 @@ class Block {
   bool closing_ = false;
 };
 
-/// The lane that runs on this thread, or null.
+/// The lane running on this thread, or null.
 [[nodiscard]] Lane* current_lane();
 
 }  // namespace spider::emulator

@@ -9,8 +9,8 @@
 
 namespace spider::emulator {
 
-/// The bulk copies of a block, by the barrier that they arrive at. A barrier serves one round of copies. All
-/// offsets are bytes of shared memory; every broken rule is a Violation.
+/// The bulk copies of a block, indexed by their barrier. A barrier serves one round of copies. All offsets
+/// are bytes of shared memory; every broken rule is a Violation.
 class BulkCopies {
  public:
   struct Copy {
@@ -25,7 +25,7 @@ class BulkCopies {
   /// A thread prepares the barrier for copies of `bytes` together.
   void begin(const Moment& now, std::uint32_t barrier, std::uint32_t bytes);
   void issue(std::uint32_t barrier, const Copy& copy);
-  /// A thread waits for all copies of the barrier: calls `finish` for those that nobody has waited for yet.
+  /// A thread waits for all copies of the barrier: calls `finish` for each that no thread has waited for yet.
   void wait(const Moment& now, std::uint32_t barrier, const std::function<void(const Copy&)>& finish);
 
  private:

@@ -14,16 +14,16 @@
 
 namespace spider::emulator {
 
-/// From the first to the last.
+/// From first to last, inclusive.
 struct CellRange {
   std::int64_t first, last;
 };
 
-/// Ascending, disjoint, not adjacent once they are merged.
+/// Ascending, disjoint and not adjacent once merged.
 using CellRanges = std::vector<CellRange>;
 
-/// Where index `i` of an axis is taken from; nothing where it is a constant. Step by step, as the definition
-/// has it, so that it shares nothing with the kernels' index maps.
+/// The index inside that index `i` of an axis maps to; nothing if it is a constant. Applies the definition
+/// step by step and shares nothing with the kernels' index maps.
 [[nodiscard]] inline std::optional<std::int64_t> map_index(const Face (&faces)[2], std::int64_t i,
                                                            std::int64_t extent) {
   while (i < 0 || i >= extent) {
@@ -55,7 +55,7 @@ using CellRanges = std::vector<CellRange>;
   return i;
 }
 
-/// Sorts, and joins what overlaps or touches.
+/// Sorts ranges, and joins those that overlap or touch.
 inline void merge(CellRanges& ranges) {
   if (ranges.empty()) return;
   std::sort(ranges.begin(), ranges.end(),
@@ -71,8 +71,8 @@ inline void merge(CellRanges& ranges) {
   ranges.resize(last + 1);
 }
 
-/// The columns that taps from `low` to `high` reach from columns `first` to `last` of an axis, as the faces'
-/// rules have them.
+/// The columns that taps from `low` to `high` reach from columns `first` to `last` of an axis, mapped by the
+/// rules of its faces.
 [[nodiscard]] inline CellRanges mapped_columns(const Face (&faces)[2], std::int64_t first, std::int64_t last,
                                                std::int64_t extent) {
   CellRanges columns;
@@ -87,7 +87,7 @@ inline void merge(CellRanges& ranges) {
   return columns;
 }
 
-/// The last of the neighbours of `first` that can be read with it, or the one before it.
+/// The last index that is readable in one range with `first`; `first` - 1 if none is.
 [[nodiscard]] inline std::int64_t last_readable(const CellRanges& readable, std::int64_t first) {
   const auto after =
       std::upper_bound(readable.begin(), readable.end(), first,
@@ -95,7 +95,7 @@ inline void merge(CellRanges& ranges) {
   return after == readable.begin() ? first - 1 : std::prev(after)->last;
 }
 
-/// Throws where `bytes` do not begin with a multiple of them; `verb` begins the message ("reads").
+/// Throws unless the address is a multiple of `bytes`; `verb` begins the message ("reads").
 inline void check_alignment(const void* cell, int bytes, const char* verb) {
   if (reinterpret_cast<std::uintptr_t>(cell) % static_cast<std::uintptr_t>(bytes) != 0) {
     throw Violation(std::string(verb) + " " + std::to_string(bytes) +
@@ -103,7 +103,7 @@ inline void check_alignment(const void* cell, int bytes, const char* verb) {
   }
 }
 
-/// Offset of a cell in elements. Through integers, since the address may lie outside the field.
+/// Offset of a cell in elements, computed in integers: the address may lie outside the field.
 [[nodiscard]] inline std::int64_t offset_of(const void* cell, const void* origin, int element_bytes) {
   const auto bytes = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(cell) -
                                                reinterpret_cast<std::uintptr_t>(origin));

@@ -15,8 +15,8 @@ std::int64_t floor_divide(std::int64_t value, std::int64_t divisor) {
   return value / divisor - (value % divisor < 0 ? 1 : 0);
 }
 
-/// A field's first cell in the box, whose memory is that of the field: the first interior element of a
-/// field that is a part of a whole may lie elsewhere.
+/// Address of a field's first cell in the box. It lies in the field's memory; the first interior element of a
+/// part of a whole may not.
 std::uintptr_t first_of_box(const Box& box, const void* field, const std::int64_t (&stride)[2],
                             int element_bytes) {
   const auto& [z, y, x] = box.offset;
@@ -24,7 +24,7 @@ std::uintptr_t first_of_box(const Box& box, const void* field, const std::int64_
   return reinterpret_cast<std::uintptr_t>(field) + static_cast<std::uintptr_t>(cells * element_bytes);
 }
 
-/// Those of a launch of several that have blocks.
+/// The boxes, in a launch of several, that have blocks.
 std::vector<Box> boxes_of(const BoxesArguments& arguments) {
   std::vector<Box> boxes;
   std::int32_t end = 0;
@@ -39,7 +39,7 @@ bool holds(const Box& box, int axis, std::int64_t place) {
   return place >= box.offset[axis] && place < box.offset[axis] + box.extent[axis];
 }
 
-/// Are the bytes in this memory, where it is known?
+/// True if the bytes lie in this memory, or its extent is unknown.
 bool is_within(const std::optional<Bytes>& memory, const void* cell, int bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(cell);
   return !memory || (begin >= memory->begin && begin + static_cast<std::uintptr_t>(bytes) <= memory->end);
@@ -131,21 +131,21 @@ void FieldAccess::add_tap_row(const TapRow& taps, const std::int64_t (&stride)[2
   }
 }
 
-/// Does one box cover the whole interior?
+/// True if one box covers the whole interior.
 bool FieldAccess::is_whole() const {
   return boxes_.size() == 1 && std::equal(std::begin(arguments_.extent), std::end(arguments_.extent),
                                           std::begin(boxes_.front().extent));
 }
 
-/// Is it the launch's to write?
+/// True if the launch has to write the cell.
 bool FieldAccess::is_wanted(const Cell& at) const {
   return std::any_of(boxes_.begin(), boxes_.end(), [&](const Box& box) {
     return holds(box, 0, at.z) && holds(box, 1, at.y) && holds(box, 2, at.x);
   });
 }
 
-/// The cells that keep rows and planes apart in memory: the whole field, or the box where the field is a part
-/// of a whole whose rows are longer than the part's.
+/// The cells that separate rows and planes in memory: the whole field, or the box if the field is part of a
+/// whole whose rows are longer than the part's.
 Box FieldAccess::frame(const std::int64_t* stride) const {
   const auto& [planes, rows, columns] = arguments_.extent;
   const bool long_rows = dimensions_ > 1 && rows > 1 && stride[1] < columns;
@@ -154,13 +154,13 @@ Box FieldAccess::frame(const std::int64_t* stride) const {
   return {{0, 0, 0}, {planes, rows, columns}};
 }
 
-/// The cell at an offset from the first interior element, whichever row's interior it is nearest to.
+/// The cell at an offset from the first interior element, in the row whose interior is nearest.
 FieldAccess::Cell FieldAccess::cell_at(std::int64_t offset, const std::int64_t* stride) const {
   const Box near = frame(stride);
   const auto& [planes, rows, columns] = near.extent;
   Cell cell{0, 0, offset - near.offset[0] * stride[0] - near.offset[1] * stride[1] - near.offset[2]};
   const std::int64_t plane_size = (rows - 1) * stride[1] + columns;
-  const std::int64_t row_size = (planes - 1) * stride[0] + columns;  // where planes lie within rows
+  const std::int64_t row_size = (planes - 1) * stride[0] + columns;  // if planes lie within rows
   const bool planes_within = dimensions_ == 3 && planes > 1 && rows > 1 && stride[0] < plane_size &&
                              stride[0] >= columns && stride[1] >= row_size;
   if (planes_within) {
@@ -174,7 +174,7 @@ FieldAccess::Cell FieldAccess::cell_at(std::int64_t offset, const std::int64_t* 
     cell.z = floor_divide(cell.x + (stride[0] - plane_size) / 2, stride[0]);
     cell.x -= cell.z * stride[0];
   }
-  // One row: its stride means nothing.
+  // A single row: its stride has no meaning.
   if (dimensions_ > 1 && stride[1] > 0 && stride[1] >= columns) {
     cell.y = floor_divide(cell.x + (stride[1] - columns) / 2, stride[1]);
     cell.x -= cell.y * stride[1];
@@ -216,8 +216,8 @@ std::optional<std::size_t> FieldAccess::place_in_box(const Cell& at) const {
   return static_cast<std::size_t>((z * box.extent[1] + y) * box.extent[2] + x);
 }
 
-/// Does the launch read these cells of this field? A cell that it has written already is a violation, and one
-/// that was not allocated.
+/// True if the launch reads these cells of this field. Cells already written, or not allocated, are
+/// violations.
 bool FieldAccess::reads(const Further& further, const void* cell, int bytes) const {
   const auto& [field, element_bytes, is_output, readable, memory] = further;
   const std::int64_t first = offset_of(cell, field.data, element_bytes);

@@ -16,33 +16,33 @@
 
 namespace spider::emulator {
 
-/// Which cells of a launch's fields a kernel may touch. Of the input: the launch's boxes, and what the tap
-/// rows reach from them, wherever the faces' rules take that from, inside the memory that spider_allocate
-/// gave. Of the output: the boxes, each cell exactly once. Of fields that an update reads: the box, and where
-/// it is written in place no cell after that; where a sweep has several steps, what all but the first reach.
-/// Of `previous` of several steps, and where the step before goes, what of input and output. Every broken
-/// rule is a Violation that names the cell. One object serves all threads of a launch.
+/// Which cells of a launch's fields a kernel may touch. Input: the launch's boxes, and the cells that tap
+/// rows reach from them by the rules of the faces, inside the memory that spider_allocate gave. Output: the
+/// boxes, each cell exactly once. Fields that an update reads: the box, and no cell once it is overwritten in
+/// place; in a sweep of several steps, the reach of all steps but the first. `previous` of several steps, and
+/// the output of the step before: as input and output. Every broken rule is a Violation that names the cell.
+/// One object serves all threads of a launch.
 class FieldAccess {
  public:
   FieldAccess(const spider_kernel& kernel, const SweepArguments& arguments);
-  /// Of a launch of several boxes.
+  /// For a launch of several boxes.
   FieldAccess(const spider_kernel& kernel, const BoxesArguments& arguments);
 
-  /// `count` neighbouring cells from `cell` are about to be read; `verb` begins the message ("reads").
+  /// Called before `count` neighbouring cells from `cell` are read; `verb` begins the message ("reads").
   void check_input(const void* cell, int count, const char* verb) const;
 
-  /// `bytes` of neighbouring cells of a further field from `cell` on are about to be read.
+  /// Called before `bytes` of neighbouring cells of a further field are read, from `cell` on.
   void check_further(const void* cell, int bytes) const;
 
-  /// `count` neighbouring cells from `cell` are about to be written.
+  /// Called before `count` neighbouring cells from `cell` are written.
   void note_output(const void* cell, int count);
 
-  /// Of a cell, in bytes.
+  /// Bytes of an input cell.
   [[nodiscard]] int element_bytes() const { return element_bytes_; }
-  /// Of a cell of the output.
+  /// Bytes of an output cell.
   [[nodiscard]] int output_bytes() const { return output_bytes_; }
 
-  /// After the launch: says which cell was never written, and how many.
+  /// After the launch: names a cell that was never written, and how many there are.
   [[nodiscard]] std::optional<std::string> missing_output() const;
 
  private:
@@ -61,13 +61,13 @@ class FieldAccess {
     FurtherField field;
     int element_bytes;
     bool is_output;
-    // Where a sweep has several steps:
+    // In sweeps of several steps:
     CellRanges readable;
     std::optional<Bytes> memory;
   };
 
   void add_further(const spider_kernel& kernel, const UpdateArguments& arguments);
-  /// `previous`, and where the step before the last one goes, as input and output of several steps.
+  /// Adds `previous`, and the output of the step before the last one, as input and output of several steps.
   void add_before(const spider_kernel& kernel, const UpdateArguments& arguments);
   [[nodiscard]] bool reads(const Further& further, const void* cell, int bytes) const;
   [[nodiscard]] std::optional<std::size_t> place_in_box(const Cell& at) const;
@@ -83,7 +83,7 @@ class FieldAccess {
   std::vector<Box> boxes_;  // of the launch, within arguments_.box
   std::vector<Further> further_;
   std::unique_ptr<FieldAccess> before_;             // of sweeps of several steps with `previous`
-  std::optional<Bytes> input_memory_;               // where it is known
+  std::optional<Bytes> input_memory_;               // if known
   CellRanges readable_;                             // offsets from the first interior element
   std::vector<std::atomic<std::uint8_t>> written_;  // of the box, x fastest
 };

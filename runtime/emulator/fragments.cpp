@@ -17,8 +17,7 @@ constexpr int columns = 8;       // of B
 constexpr int depth = 32;        // K
 constexpr int kept = depth / 2;  // elements of a compressed row, and K of a dense product
 
-/// Two elements of a row of B, then the row: vector types, since short loops do not become vector code at
-/// -O2.
+/// Two elements of a row of B, then the row. Vector types, since -O2 does not vectorise short loops.
 using Pair [[gnu::vector_size(2 * sizeof(double))]] = double;
 using BRow = std::array<Pair, columns / 2>;
 
@@ -35,7 +34,7 @@ float cut(double sum) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(nearest) - 1);
 }
 
-/// Cuts the sums of all columns, as cut does.
+/// Cuts the sums of all columns as cut() does.
 void cut_row(BRow& sums) {
   for (Pair& pair : sums) pair = Pair{cut(pair[0]), cut(pair[1])};
 }
@@ -46,7 +45,7 @@ void cut_row(BRow& sums) {
                   std::to_string(group) + " is none of 4, 8, C, 9, D, E");
 }
 
-/// A of a warp, row by row: compressed for multiply_sparse, whole for multiply_dense, whose layouts are one.
+/// A of a warp, row by row: compressed for multiply_sparse, whole for multiply_dense. The layout is the same.
 struct Weights {
   alignas(64) std::array<double, static_cast<std::size_t>(rows) * kept> values;
 };
@@ -89,7 +88,8 @@ void convert_inputs(const std::uint16_t* bits, OperandType type, std::array<BRow
   }
 }
 
-/// sum += A * B, where element c of a row of A meets row meets[row][c] of B, so many products at once.
+/// sum += A * B, where element c of a row of A meets row meets[row][c] of B; adds that many products
+/// together.
 template <std::size_t size>
 void add_products(const Weights& weights, const std::array<BRow, size>& inputs,
                   const SparsePattern::Columns& meets, int products_at_once,
@@ -114,7 +114,7 @@ void add_products(const Weights& weights, const std::array<BRow, size>& inputs,
   }
 }
 
-/// Nothing left out: element c of a row of A meets row c of B.
+/// Dense: element c of a row of A meets row c of B.
 constexpr SparsePattern::Columns in_order = [] {
   SparsePattern::Columns all{};
   for (auto& row : all) {

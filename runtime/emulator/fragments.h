@@ -24,14 +24,14 @@ struct DenseOperands {
   std::array<const device::Pair*, lanes_per_warp> b;
 };
 
-/// Which column of B each kept element of A meets: the decoded metadata of a warp.
+/// Which row of B each stored element of A meets: the decoded metadata of a warp.
 class SparsePattern {
  public:
   /// Decodes the words of the lanes that `selector` picks, unless they are those of the last call. A code
   /// other than 4, 8, C, 9, D, E is a Violation.
   void decode(const std::array<std::uint32_t, lanes_per_warp>& metadata, int selector);
 
-  /// By row of A, the kept elements' columns in the order of the compressed row.
+  /// For each row of A, its stored elements' columns in the order of the compressed row.
   using Columns = std::array<std::array<std::uint8_t, 16>, 16>;
   [[nodiscard]] const Columns& columns() const { return columns_; }
 
@@ -41,13 +41,12 @@ class SparsePattern {
   Columns columns_{};
 };
 
-/// What A and B of an MMA hold.
+/// Element type of A and B of an MMA.
 enum class OperandType { f16, bf16 };
 
-/// mma.sp m16n8k32, f16 or bf16 to f32: sum += A * B. Products are exact; so many of an element's 16 as
-/// `products_at_once`, a divisor of 16, and C are added in double and the sum is cut towards zero to f32,
-/// then the next ones and that sum: tensor cores do not round to nearest, and this errs to one side as they
-/// do.
+/// mma.sp m16n8k32, f16 or bf16 to f32: sum += A * B. Products are exact. `products_at_once`, a divisor of
+/// 16, of an element's 16 products are added to C in double and the sum is cut towards zero to f32; the next
+/// group is added to that. Tensor cores do not round to nearest either, and err to the same side.
 void multiply_sparse(const SparseOperands& operands, OperandType type, int products_at_once, int selector,
                      SparsePattern& pattern);
 

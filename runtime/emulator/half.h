@@ -13,7 +13,7 @@ namespace spider::emulator {
   return half::from_bits(bits);
 }
 
-/// What cvt.rn.f16x2.f32 makes of a number: as spider::half rounds, but every NaN becomes 0x7fff.
+/// A number as cvt.rn.f16x2.f32 converts it: rounded as by spider::half, but every NaN becomes 0x7fff.
 [[nodiscard]] inline std::uint16_t float_to_half(float value) {
   return std::isnan(value) ? 0x7fff : half(value).bits();
 }
@@ -23,11 +23,11 @@ namespace spider::emulator {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-/// What cvt.rn.bf16x2.f32 makes of a number: nearest, ties to even; every NaN becomes 0x7fff.
+/// A number as cvt.rn.bf16x2.f32 converts it: to nearest, ties to even; every NaN becomes 0x7fff.
 [[nodiscard]] inline std::uint16_t float_to_bfloat(float value) {
   if (std::isnan(value)) return 0x7fff;
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  // Half a unit of the last kept place, and a tie goes to the even neighbour; a carry goes up to infinity.
+  // Rounds to nearest, ties to even; a carry may reach infinity.
   return static_cast<std::uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
 

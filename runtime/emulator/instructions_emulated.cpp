@@ -31,7 +31,7 @@ void arrive(const Arrival& arrival) {
   lane.block.arrive(lane, arrival);
 }
 
-/// A collective that brings a word and takes one away.
+/// A collective that exchanges a word.
 std::uint32_t exchange(Arrival::Kind kind, std::uint32_t word, const emulator::CallSite& site) {
   Arrival arrival;
   arrival.kind = kind;
@@ -41,7 +41,7 @@ std::uint32_t exchange(Arrival::Kind kind, std::uint32_t word, const emulator::C
   return word;
 }
 
-/// A matrix of which nothing is left out.
+/// A product with an uncompressed A.
 void multiply_whole(device::Accumulator& sum, const device::Vector& a, const device::Pair& b,
                     emulator::OperandType operands, const emulator::CallSite& site) {
   Arrival arrival;
@@ -63,7 +63,7 @@ Value load_aligned(const Value* from) {
   return *from;
 }
 
-/// For a lane that is about to touch a field.
+/// Called when a lane is about to touch a field.
 emulator::FieldAccess& fields_for(const Lane& lane) {
   if (!lane.waited && lane.block.starts_early()) {
     throw emulator::Violation("touches a field before it waits for earlier work");
@@ -81,7 +81,7 @@ Value load_cells(const void* from) {
   return value;
 }
 
-/// The same of a further field.
+/// The same for a further field.
 template <class Value>
 Value load_further(const void* from) {
   fields_for(this_lane()).check_further(from, static_cast<int>(sizeof(Value)));
@@ -102,14 +102,14 @@ void start_copy(device::Shared to, const void* from, std::uint32_t bytes) {
   issue_copy(lane, to, from, bytes);
 }
 
-/// The same of a further field.
+/// The same for a further field.
 void start_further_copy(device::Shared to, const void* from, std::uint32_t bytes) {
   Lane& lane = this_lane();
   fields_for(lane).check_further(from, static_cast<int>(bytes));
   issue_copy(lane, to, from, bytes);
 }
 
-/// The same of a system's field.
+/// The same for a system's field.
 template <class Value>
 Value load_of_system(const void* from) {
   this_lane().block.system()->check_read(from, static_cast<int>(sizeof(Value)));

@@ -16,7 +16,7 @@ namespace spider::emulator {
 
 class Block;
 
-/// What a lane waits for at a collective, and the registers it brings.
+/// The collective that a lane waits at, and the registers it brings.
 struct Arrival {
   enum class Kind {
     sync_warp,

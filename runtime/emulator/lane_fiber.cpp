@@ -29,7 +29,7 @@ constexpr std::size_t stack_bytes = std::size_t{512} * 1024;
 constexpr std::size_t stack_bytes = std::size_t{128} * 1024;
 #endif
 
-/// Stacks that no fiber uses at the moment; mapping a new one costs more than a small launch.
+/// Stacks that no fiber uses now; mapping a new one costs more than a small launch.
 class StackPool {
  public:
   StackPool() = default;
@@ -63,7 +63,7 @@ StackPool& stack_pool() {
   return pool;
 }
 
-/// What boost::context asks of an allocator.
+/// The allocator interface that boost::context requires.
 struct PooledStack {
   static stack_context allocate() { return stack_pool().take(); }
   static void deallocate(stack_context& stack) { stack_pool().give_back(stack); }

@@ -7,8 +7,8 @@
 
 namespace spider::emulator {
 
-/// A function on a stack of its own that can stop in the middle. Stacks come from a pool of the process and
-/// have a guard page. The function must return before the fiber is destroyed.
+/// A function on its own stack that can be suspended. Stacks come from a pool of the process and have a guard
+/// page. The function must return before the fiber is destroyed.
 class LaneFiber {
  public:
   explicit LaneFiber(std::function<void()> body);
@@ -24,8 +24,8 @@ class LaneFiber {
  private:
   std::function<void()> body_;
   boost::context::fiber inside_;   // the function, while it is stopped
-  boost::context::fiber outside_;  // who resumed it, while it runs
-  // What AddressSanitizer must be told of the stacks.
+  boost::context::fiber outside_;  // the resumer, while it runs
+  // Stack bounds for AddressSanitizer.
   const void* outer_stack_ = nullptr;
   std::size_t outer_stack_size_ = 0;
   const void* own_stack_ = nullptr;

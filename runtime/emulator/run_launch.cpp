@@ -30,7 +30,7 @@ Number read_number(const char* variable, Number lowest, Number highest, Number o
   return error == std::errc{} && stop == end && value >= lowest && value <= highest ? value : otherwise;
 }
 
-/// Hands out a launch's blocks in ascending order and keeps what the lowest faulty one said.
+/// Hands out a launch's blocks in ascending order and stores the message of the lowest faulty one.
 class Progress {
  public:
   explicit Progress(std::int64_t blocks) : blocks_(blocks), lowest_faulty_(blocks) {}
@@ -70,7 +70,7 @@ class Progress {
 };
 
 void run_blocks(const Launch& launch, Progress& progress) {
-  const WithSubnormals mode;  // which fibers take over
+  const WithSubnormals mode;  // inherited by fibers
   try {
     Block block(launch);
     while (const auto number = progress.next()) {
@@ -98,7 +98,7 @@ Settings read_settings() {
 
 namespace {
 
-/// Runs all blocks; what the lowest faulty one said.
+/// Runs all blocks. Returns the message of the lowest faulty one.
 std::optional<std::string> run_all(const Launch& launch, std::int64_t blocks, int threads) {
   Progress progress(blocks);
   {
@@ -130,7 +130,7 @@ std::optional<std::string> run_sweep(const spider_kernel& kernel, const SweepFor
   return reason ? reason : fields.missing_output();
 }
 
-/// The same of an image of several, of a kernel that finds it by itself. Each has cells of its own.
+/// The same for one image of several, of a kernel that finds its image itself. Each image has its own cells.
 std::optional<std::string> run_image(const spider_kernel& kernel, const SweepForm& form,
                                      const SweepArguments& arguments, std::int64_t blocks,
                                      const Settings& settings, std::int32_t image) {

@@ -96,8 +96,7 @@ void SharedMemory::note_read(const Moment& now, Unit& unit) {
     latest = now;
     unit.many_lanes_read = unit.many_warps_read = false;
   } else if (now.warp != latest.warp) {
-    // From here on any writer of this epoch finds a reader in a warp that is not its own: which one no longer
-    // matters.
+    // From here on any writer of this epoch finds a reader in another warp; which one no longer matters.
     unit.other_reader = latest.lane;
     unit.many_warps_read = true;
     latest = now;

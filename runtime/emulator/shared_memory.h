@@ -7,8 +7,8 @@
 
 namespace spider::emulator {
 
-/// A lane's place in the order of a block's synchronisations. `warp_epoch` counts those of its warp
-/// (sync_warp and sync_block), `block_epoch` those of its block.
+/// A lane's position among a block's synchronisations. `warp_epoch` counts those of its warp (sync_warp and
+/// sync_block), `block_epoch` those of its block.
 struct Moment {
   std::uint16_t lane = 0;  ///< within the block
   std::uint16_t warp = 0;
@@ -16,8 +16,8 @@ struct Moment {
   std::uint32_t block_epoch = 0;
 };
 
-/// Is `past` before `now` for every order of lanes and warps: the same lane's, or with a synchronisation of
-/// both between?
+/// True if `past` precedes `now` for every order of lanes and warps: the same lane, or a synchronisation of
+/// both in between.
 [[nodiscard]] bool happened_before(const Moment& past, const Moment& now);
 
 /// The shared memory of one block, and who wrote and read each 2 bytes of it (only stores of single
@@ -40,8 +40,8 @@ class SharedMemory {
   void store(const Moment& now, std::uint32_t to, std::uint16_t value);
   void store(const Moment& now, std::uint32_t to, std::uint8_t value);
 
-  /// A copy to the `bytes` at `to`, which is a multiple of them, begins: they hold NaN and belong to nobody
-  /// until finish_copy.
+  /// Starts a copy to the `bytes` at `to`, which is a multiple of them: they contain NaN and belong to no
+  /// lane until finish_copy.
   void start_copy(const Moment& now, std::uint32_t to, std::uint32_t bytes);
   void finish_copy(const Moment& now, std::uint32_t to, const void* from, std::uint32_t bytes);
 

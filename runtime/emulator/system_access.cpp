@@ -24,7 +24,7 @@ SystemAccess::SystemAccess(const spider_kernel& kernel, const SystemSweep& sweep
     fields_[i].place = arguments.fields[i];
     fields_[i].element_bytes = static_cast<int>(spider::bytes_of(kernel.system->fields[i].storage));
   }
-  // Points that are folded lie anywhere.
+  // Folded points may lie anywhere.
   Box folded = {};
   bool folds = false;
   for (int axis = 0; axis < 3; ++axis) {
@@ -51,14 +51,14 @@ void SystemAccess::add_row(const SystemField& facts, const ReadRow& row, int col
                            Field& field) const {
   CellRanges reached{{0, 0}};
   if (facts.axes[2]) {
-    // A lane reads for all of its points, also for those that are not in the box.
+    // A lane reads for all of its points, including those outside the box.
     const std::int64_t box_end = box.offset[2] + box.extent[2];
     const std::int64_t lanes_end =
         std::min(round_down(box_end - 1, columns) + columns, std::max(arguments_.extent[2], box_end));
     const std::int64_t first = round_down(box.offset[2], columns) + row.low;
     const std::int64_t last = lanes_end - 1 + row.high;
     reached = mapped_columns(facts.faces[2], first, last, arguments_.extent[2]);
-    // Vectors begin at multiples of their columns, and are read where all of them is inside.
+    // Vectors begin at multiples of their columns, and are read if all of the vector is inside.
     const std::int64_t begin = std::max<std::int64_t>(round_down(first, columns), 0);
     const std::int64_t end = std::min(round_down(last, columns) + columns, arguments_.extent[2]);
     if (begin < end) reached.push_back({begin, end - 1});

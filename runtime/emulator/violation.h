@@ -4,8 +4,8 @@
 
 namespace spider::emulator {
 
-/// A rule of the machine was broken. Thrown by what a lane calls and caught at the bottom of that lane's
-/// stack, which adds who it was.
+/// A broken rule of the machine. Thrown by what a lane calls; the bottom of the lane's stack catches it and
+/// adds which lane it was.
 class Violation : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -22,28 +22,28 @@ module spider
   implicit none
   private
 
-  ! What a call came to, with the values of spider.h.
+  ! Outcomes of a call, with the values of spider.h.
   integer(c_int32_t), parameter, public :: &
     SPIDER_OK = 0, SPIDER_ERROR_NULL = 1, SPIDER_ERROR_KERNEL = 2, SPIDER_ERROR_EXTENT = 3, SPIDER_ERROR_STRIDE = 4, &
     SPIDER_ERROR_ALIGNMENT = 5, SPIDER_ERROR_OVERLAP = 6, SPIDER_ERROR_STEPS = 7, SPIDER_ERROR_UNSUPPORTED = 8, &
     SPIDER_ERROR_DEVICE = 9, SPIDER_ERROR_MEMORY = 10, SPIDER_ERROR_LAUNCH = 11, SPIDER_ERROR_EMULATION = 12
   integer(c_int32_t), parameter, public :: SPIDER_ABI = 1
-  ! What a kernel stores.
+  ! Storages of a kernel.
   integer(c_int32_t), parameter, public :: SPIDER_F16 = 0, SPIDER_F32 = 1, SPIDER_BF16 = 2, SPIDER_F64 = 3, &
     SPIDER_U8 = 4, SPIDER_U16 = 5, SPIDER_I16 = 6
 
-  ! Of the fields of a system, added up.
+  ! Bits of the use of a system's field.
   integer(c_int32_t), parameter, public :: SPIDER_FIELD_READ = 1, SPIDER_FIELD_WRITTEN = 2, SPIDER_FIELD_TWO_BUFFERS = 4, &
     SPIDER_FIELD_RESULT_IN_OUTPUT = 8
 
-  !> struct spider_field: a grid in memory that somebody else owns.
+  !> struct spider_field: a grid in memory owned by somebody else.
   type, bind(c), public :: spider_field
     type(c_ptr) :: data = c_null_ptr          !< the first interior element
     integer(c_int64_t) :: extent(3) = 1       !< z, y, x
     integer(c_int64_t) :: stride(2) = 0       !< elements from plane to plane, from row to row
   end type
 
-  !> struct spider_kernel_info; name, generator and spec_hash are C strings, which spider_string makes Fortran's.
+  !> struct spider_kernel_info; name, generator and spec_hash are C strings; spider_string converts them.
   type, bind(c), public :: spider_kernel_info
     integer(c_int32_t) :: size, abi
     type(c_ptr) :: name, generator, spec_hash
@@ -51,12 +51,12 @@ module spider
     integer(c_int32_t) :: reach_low(3), reach_high(3)  !< z, y, x
     integer(c_int32_t) :: minimum_arch, emulated
     integer(c_int32_t) :: backend  !< 0 CUDA, 1 emulated, 2 host
-    ! What an update takes; names are C strings, or arrays of them.
+    ! Arguments of an update; names are C strings, or arrays of them.
     type(c_ptr) :: previous
     integer(c_int32_t) :: field_count, scalar_count
     type(c_ptr) :: field_names, field_storages, scalar_names
-    ! Of a system of equations, else 0 and null: kernels that a sweep runs, and of each field SPIDER_FIELD_READ, ... and bits
-    ! 0, 1, 2 of the axes z, y, x along which it has cells.
+    ! For a system of equations, otherwise 0 and null: the number of kernels that a sweep runs, and for each field
+    ! SPIDER_FIELD_READ, ... and bits 0, 1, 2 for the axes z, y, x along which it has cells.
     integer(c_int32_t) :: launch_count
     type(c_ptr) :: field_uses, field_axes
     type(c_ptr) :: reduction_names        !< numbers that a sweep of a system makes of all points
@@ -82,16 +82,16 @@ module spider
     type(c_ptr) :: outputs = c_null_ptr       !< of systems: addresses of second buffers, as `fields`, or null
     integer(c_int32_t) :: first_launch = 0, launch_count = 0  !< of systems, from 0; 0, 0: all
     type(c_ptr) :: reductions = c_null_ptr    !< of systems: a spider_reductions, or null
-    !> Images that one call sweeps, 0 or 1: one; elements from image to image, of `out` where it is not 0; and the address of
-    !> those of each further field, or null.
+    !> Images that one call sweeps, 0 or 1: one; elements from image to image, for `out` if that is not 0; and the address of the
+    !> strides of each further field, or null.
     integer(c_int64_t) :: batch = 0, batch_stride = 0, out_batch_stride = 0
     type(c_ptr) :: field_batch_strides = c_null_ptr
     type(c_ptr) :: scratch = c_null_ptr  !< memory between passes, spider_scratch_bytes of it, or null
     integer(c_int64_t) :: scratch_bytes = 0
   end type
 
-  !> A field with room for the halo that a kernel reads, rows on 128 bytes, all zero at first. Device memory with the CUDA back end.
-  !> `spider_field_destroy` releases it; a copy by assignment shares the memory.
+  !> A field with room for the halo that a kernel reads, rows on 128 bytes, zero-initialised. It is device memory with the CUDA back
+  !> end. `spider_field_destroy` releases it; a copy by assignment shares the memory.
   type, public :: spider_owned_field
     type(spider_field) :: c                    !< for the functions of the C interface
     type(c_ptr), private :: memory = c_null_ptr
@@ -107,28 +107,28 @@ module spider
       import :: c_ptr
       type(c_ptr), value :: kernel
     end function
-    !> How many cells (z, y, x) a sweep over these extents reads beyond the interior: 0 but at faces whose rule is halo.
+    !> How many cells (z, y, x) a sweep over these extents reads outside the interior: 0 except at faces whose rule is halo.
     integer(c_int32_t) function spider_halo(kernel, extent, low, high) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t
       type(c_ptr), value :: kernel
       integer(c_int64_t), intent(in) :: extent(3)
       integer(c_int64_t), intent(out) :: low(3), high(3)
     end function
-    !> The same of fields that are a part of a whole: c_loc() of a spider_part.
+    !> The same for fields that are a part of a whole: c_loc() of a spider_part.
     integer(c_int32_t) function spider_halo_of_part(kernel, extent, part, low, high) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t
       type(c_ptr), value :: kernel, part
       integer(c_int64_t), intent(in) :: extent(3)
       integer(c_int64_t), intent(out) :: low(3), high(3)
     end function
-    !> The same of further fields that an update reads: 0 where a sweep has one step.
+    !> The same for further fields that an update reads: 0 if a sweep has one step.
     integer(c_int32_t) function spider_halo_of_fields(kernel, extent, low, high) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t
       type(c_ptr), value :: kernel
       integer(c_int64_t), intent(in) :: extent(3)
       integer(c_int64_t), intent(out) :: low(3), high(3)
     end function
-    !> Of one field of a system, from 0; `part` is c_loc() of a spider_part, or c_null_ptr.
+    !> The same for one field of a system, from 0; `part` is c_loc() of a spider_part, or c_null_ptr.
     integer(c_int32_t) function spider_halo_of_field(kernel, field, extent, part, low, high) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t
       type(c_ptr), value :: kernel, part
@@ -155,8 +155,8 @@ module spider
       integer(c_int64_t), intent(in) :: offset(3), extent(3)
       type(c_ptr), value :: stream
     end function
-    !> `result` becomes the address of that of `a` and `b` which holds the last step: give both the attribute target and
-    !> compare with c_loc(a), or pass spider_owned_fields to `spider_field_iterate`.
+    !> `result` becomes the address of `a` or `b`, whichever has the last step: give both the attribute target and compare with
+    !> c_loc(a), or pass spider_owned_fields to `spider_field_iterate`.
     integer(c_int32_t) function spider_iterate(kernel, a, b, steps, stream, result) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t, spider_field
       type(c_ptr), value :: kernel
@@ -165,13 +165,13 @@ module spider
       type(c_ptr), value :: stream
       type(c_ptr), intent(out) :: result
     end function
-    !> One sweep with what an update takes.
+    !> One sweep with the arguments of an update.
     integer(c_int32_t) function spider_run(kernel, sweep) bind(c)
       import :: c_ptr, c_int32_t, spider_sweep
       type(c_ptr), value :: kernel
       type(spider_sweep), intent(in) :: sweep
     end function
-    !> `result` becomes the address of the field of the sweep that holds the last step.
+    !> `result` becomes the address of the field of the sweep with the last step.
     integer(c_int32_t) function spider_run_steps(kernel, sweep, steps, result) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t, spider_sweep
       type(c_ptr), value :: kernel
@@ -179,7 +179,7 @@ module spider
       integer(c_int64_t), value :: steps
       type(c_ptr), intent(out) :: result
     end function
-    !> How many bytes of `scratch` the sweep needs; of its fields `in` is read, whose data may be null.
+    !> How many bytes of `scratch` the sweep needs; reads only `in` of its fields, whose data may be null.
     integer(c_int32_t) function spider_scratch_bytes(kernel, sweep, bytes) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t, spider_sweep
       type(c_ptr), value :: kernel
@@ -195,7 +195,7 @@ module spider
       integer(c_int64_t), value :: count
       type(c_ptr), intent(out) :: points
     end function
-    !> Of one field of a system, from 0, whose own extents these are.
+    !> The same for one field of a system, from 0; `extent` is its own.
     integer(c_int32_t) function spider_points_create_of_field(kernel, field, extent, cells, count, points) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t
       type(c_ptr), value :: kernel
@@ -214,13 +214,13 @@ module spider
       type(c_ptr), value :: points, values, stream
       type(spider_field), intent(in) :: field
     end function
-    !> Makes values(i) what cell i holds.
+    !> Sets values(i) to cell i.
     integer(c_int32_t) function spider_points_read(points, field, values, stream) bind(c)
       import :: c_ptr, c_int32_t, spider_field
       type(c_ptr), value :: points, values, stream
       type(spider_field), intent(in) :: field
     end function
-    !> What sweeps of a system add their points to.
+    !> Accumulators for the reductions of a system's sweeps.
     integer(c_int32_t) function spider_reductions_create(kernel, reductions) bind(c)
       import :: c_ptr, c_int32_t
       type(c_ptr), value :: kernel
@@ -236,7 +236,7 @@ module spider
       type(c_ptr), value :: reductions, stream
       real(c_double), intent(out) :: values(*)
     end function
-    !> Steps until reduction `reduction`, from 0, is at most `bound`. `spider_system_run_until` fills the sweep in.
+    !> Takes steps until reduction `reduction`, from 0, is at most `bound`. `spider_system_run_until` fills the sweep in.
     integer(c_int32_t) function spider_run_until(kernel, sweep, steps, reduction, bound, check_every, done, values) bind(c)
       import :: c_ptr, c_int32_t, c_int64_t, c_double, spider_sweep
       type(c_ptr), value :: kernel
@@ -294,8 +294,8 @@ module spider
     spider_status_string, spider_last_error, spider_allocate, spider_free, spider_upload, spider_download, &
     spider_synchronize, spider_clear
 
-  !> Fills the interior of a field from an array of its shape, of default reals or double precision; values are rounded to
-  !> what the kernel stores, doubles by way of default reals where that is no f64.
+  !> Fills the interior of a field from an array of its shape, of default reals or double precision. Values are rounded to the
+  !> kernel's storage; doubles go through default reals unless that is f64.
   interface spider_field_set
     module procedure set_1d, set_2d, set_3d, set_1d_double, set_2d_double, set_3d_double
   end interface
@@ -336,13 +336,13 @@ contains
     end do
   end function
 
-  !> Why the last call of this thread failed, in words.
+  !> The reason for this thread's last failed call.
   function spider_error() result(words)
     character(len=:), allocatable :: words
     words = spider_string(spider_last_error())
   end function
 
-  !> What a kernel says of itself.
+  !> A kernel's description.
   integer(c_int32_t) function spider_get_info(kernel, info) result(status)
     type(c_ptr), intent(in) :: kernel
     type(spider_kernel_info), intent(out) :: info
@@ -374,8 +374,8 @@ contains
     status = allocate_field(info%storage, low, high, field)
   end function
 
-  !> Field `number` of a system, from 1 in the order of its spec, or its second buffer. `extents` are those of fields with all
-  !> axes: [columns, rows, planes]; the field has one cell along axes on which it has none.
+  !> Field `number` of a system, from 1 in the order of its spec, or its second buffer. `extents` are those of fields with all axes:
+  !> [columns, rows, planes]; the field has one cell along axes that it lacks.
   integer(c_int32_t) function spider_system_field(kernel, number, extents, field) result(status)
     type(c_ptr), intent(in) :: kernel
     integer, intent(in) :: number, extents(:)
@@ -399,9 +399,9 @@ contains
     status = allocate_field(storages(number), low, high, field)
   end function
 
-  !> `steps` steps of a system, one where left out. `fields` are all fields in the order of the spec, `outputs` as many: second
-  !> buffers of those that need one (SPIDER_FIELD_TWO_BUFFERS), the others never created; left out where none does. A result
-  !> that is in a second buffer swaps its memory with that of the field. The points of the last step are added to `reductions`.
+  !> Takes `steps` steps of a system, one if absent. `fields` are all fields in the order of the spec. `outputs` are as many second
+  !> buffers: of fields that need one (SPIDER_FIELD_TWO_BUFFERS), the others never created; absent if none does. A result in a
+  !> second buffer swaps its memory with the field. The last step adds its points to `reductions`.
   integer(c_int32_t) function spider_system_run(kernel, fields, stream, outputs, scalars, steps, reductions) result(status)
     type(c_ptr), intent(in) :: kernel, stream
     type(spider_owned_field), intent(inout), target :: fields(:)
@@ -422,8 +422,8 @@ contains
     if (status == SPIDER_OK) call exchange_results(kernel, fields, count, outputs)
   end function
 
-  !> The same until number `reduction` of the spec's `reduce`, from 1, is at most `bound`: at most `steps` steps, of which every
-  !> `check_every`th and the last compute the numbers and are waited for. `done` becomes the steps that were taken, `values`
+  !> The same until number `reduction` of the spec's `reduce`, from 1, is at most `bound`: at most `steps` steps. Every
+  !> `check_every`th step and the last compute the numbers and are waited for. `done` becomes the number of steps taken, `values`
   !> the numbers of the last one.
   integer(c_int32_t) function spider_system_run_until(kernel, fields, stream, reductions, reduction, bound, steps, check_every, &
     done, values, outputs, scalars) result(status)
@@ -455,7 +455,7 @@ contains
     call exchange_results(kernel, fields, taken, outputs)  ! also of steps before one that failed
   end function
 
-  !> What spider_run takes of a system. The arguments, `addresses` and `seconds` outlive the sweep.
+  !> The arguments of spider_run for a system. The actual arguments, `addresses` and `seconds` outlive the sweep.
   integer(c_int32_t) function fill_system(kernel, fields, stream, sweep, addresses, seconds, outputs, scalars) result(status)
     type(c_ptr), intent(in) :: kernel, stream
     type(spider_owned_field), intent(in), target :: fields(:)
@@ -495,7 +495,7 @@ contains
     status = SPIDER_OK
   end function
 
-  !> Behind an odd number of steps: results that are in second buffers swap their memory with that of the fields.
+  !> After an odd number of steps: results in second buffers swap their memory with the fields.
   subroutine exchange_results(kernel, fields, steps, outputs)
     type(c_ptr), intent(in) :: kernel
     type(spider_owned_field), intent(inout) :: fields(:)
@@ -512,9 +512,9 @@ contains
     end do
   end subroutine
 
-  !> A field without a halo, of any storage and 1 to 3 axes: further fields of an update, and values of points, a row a step.
-  !> Where sweeps of an update have several steps and `halo` faces, further fields need one: spider_field_create makes it,
-  !> of the kernel's storage.
+  !> A field without a halo, of any storage and 1 to 3 axes: further fields of an update, and values of points, one row a step. If
+  !> sweeps of an update have several steps and `halo` faces, further fields need a halo: spider_field_create makes it, in the
+  !> kernel's storage.
   integer(c_int32_t) function spider_field_allocate(storage, extents, field) result(status)
     integer(c_int32_t), intent(in) :: storage
     integer, intent(in) :: extents(:)
@@ -525,7 +525,7 @@ contains
     status = allocate_field(storage, [0_c_int64_t, 0_c_int64_t, 0_c_int64_t], [0_c_int64_t, 0_c_int64_t, 0_c_int64_t], field)
   end function
 
-  !> Memory for a field of known extents and halo; zero at first.
+  !> Memory for a field of known extents and halo, zero-initialised.
   integer(c_int32_t) function allocate_field(storage, halo_low, high, field) result(status)
     integer(c_int32_t), intent(in) :: storage
     integer(c_int64_t), intent(in) :: halo_low(3), high(3)
@@ -555,8 +555,8 @@ contains
     field = spider_owned_field()
   end subroutine
 
-  !> One sweep of a kernel of one or two dimensions of each plane of the fields, an image: all of them by one call. Their memory
-  !> is that of spider_field_allocate; of kernels that read no halo.
+  !> One sweep of a kernel of one or two dimensions over each plane of the fields, an image: one call for all. Their memory is that
+  !> of spider_field_allocate; for kernels that read no halo.
   integer(c_int32_t) function spider_field_apply_images(kernel, in, out, stream) result(status)
     type(c_ptr), intent(in) :: kernel, stream
     type(spider_owned_field), intent(in), target :: in, out
@@ -587,7 +587,7 @@ contains
     status = spider_run(kernel, sweep)
   end function
 
-  !> `steps` time steps from `a` to `b` and back; `in_b` tells whether `b` holds the last one.
+  !> Takes `steps` time steps from `a` to `b` and back; `in_b` tells whether `b` has the last one.
   integer(c_int32_t) function spider_field_iterate(kernel, a, b, steps, stream, in_b) result(status)
     type(c_ptr), intent(in) :: kernel, stream
     type(spider_owned_field), intent(in), target :: a, b
@@ -599,8 +599,8 @@ contains
     in_b = c_associated(holder, c_loc(b%c))
   end function
 
-  !> One sweep of a kernel with an update, with what it takes, in the order of its spec. `out` may be `previous` or a field; of
-  !> several steps not, and with `previous` `out_previous` becomes the step before the last one.
+  !> One sweep of a kernel with an update, with its arguments in the order of its spec. `out` may be `previous` or a field, but not
+  !> with several steps; then, with `previous`, `out_previous` becomes the step before the last one.
   integer(c_int32_t) function spider_field_run(kernel, in, out, stream, previous, fields, scalars, out_previous) result(status)
     type(c_ptr), intent(in) :: kernel, stream
     type(spider_owned_field), intent(in), target :: in, out
@@ -612,9 +612,9 @@ contains
     if (status == SPIDER_OK) status = spider_run(kernel, sweep)
   end function
 
-  !> `steps` time steps: `u` becomes the last one, and `previous` the one before. The memory of the fields takes turns. Where
-  !> there is `previous`, `out` may be left out, which saves a field; one of them is there. With `out_previous`, and so `out`
-  !> and `previous`, by sweeps of the kernel's several steps.
+  !> Takes `steps` time steps: `u` becomes the last one, and `previous` the one before. The memory of the fields takes turns. With
+  !> `previous`, `out` may be absent, which saves a field; one of them must be present. With `out_previous`, and so `out` and
+  !> `previous`, it makes sweeps of the kernel's several steps.
   integer(c_int32_t) function spider_field_run_steps(kernel, u, steps, stream, out, previous, fields, scalars, out_previous) &
     result(status)
     type(c_ptr), intent(in) :: kernel, stream
@@ -655,8 +655,8 @@ contains
     end if
   end function
 
-  !> What spider_run takes. The arguments, and `addresses`, outlive the sweep. The C interface cannot count what it is given,
-  !> nor see its type.
+  !> The arguments of spider_run. The actual arguments, and `addresses`, outlive the sweep. The C interface can check neither their
+  !> number nor their type.
   integer(c_int32_t) function fill_sweep(kernel, in, out, stream, sweep, addresses, previous, fields, scalars, out_previous) &
     result(status)
     type(c_ptr), intent(in) :: kernel, stream
@@ -712,7 +712,7 @@ contains
   end subroutine
 
   !> Sources and receivers in fields like `field`: cells(:, i) is [x, y, z] of point i, from 1, as many as the field has axes.
-  !> `spider_points_free` releases them. Of a system they are of field `number`, from 1.
+  !> `spider_points_free` releases them. For a system they belong to field `number`, from 1.
   integer(c_int32_t) function spider_field_points(kernel, field, cells, points, number) result(status)
     type(c_ptr), intent(in) :: kernel
     type(spider_owned_field), intent(in) :: field
@@ -736,7 +736,7 @@ contains
     end if
   end function
 
-  !> Where row `row` of a field begins, from 1: values for `spider_points_add` and `spider_points_read`. Null where there is none.
+  !> The begin of row `row` of a field, from 1: values for `spider_points_add` and `spider_points_read`. Null if it does not exist.
   type(c_ptr) function spider_field_row(field, row) result(address)
     type(spider_owned_field), intent(in) :: field
     integer, intent(in) :: row
@@ -848,7 +848,7 @@ contains
     end select
   end function
 
-  !> The whole number nearest to a value within the bounds, of two the even one.
+  !> The whole number nearest to a value within the bounds; ties go to even.
   elemental integer function whole(value, least, most)
     real(c_float), intent(in) :: value
     integer, intent(in) :: least, most
@@ -860,7 +860,7 @@ contains
       whole = whole - int(sign(1.0, within))
   end function
 
-  !> A number from 0 to before `range` as the signed one with the same bits.
+  !> A number from 0 to before `range` as the signed number with the same bits.
   elemental integer function wrapped(number, range)
     integer, intent(in) :: number, range
     wrapped = merge(number - range, number, number >= range / 2)
@@ -928,7 +928,7 @@ contains
     if (status == SPIDER_OK) values = singles
   end function
 
-  !> The interior from or to an array without gaps on the host, a plane at a time.
+  !> Copies the interior from or to an array without gaps on the host, a plane at a time.
   integer(c_int32_t) function copy(field, host, to_field) result(status)
     type(spider_owned_field), intent(in) :: field
     type(c_ptr), intent(in) :: host
@@ -962,14 +962,14 @@ contains
     round_up = (number + multiple - 1) / multiple * multiple
   end function
 
-  !> The address `bytes` further.
+  !> The address `bytes` further on.
   pure type(c_ptr) function moved(address, bytes)
     type(c_ptr), intent(in) :: address
     integer(c_int64_t), intent(in) :: bytes
     moved = transfer(transfer(address, 0_c_intptr_t) + bytes, c_null_ptr)
   end function
 
-  !> The bits of the f16 nearest to `value`, ties to even. From 65520 on it is infinity, below 2^-14 it is subnormal.
+  !> The bits of the f16 nearest to `value`, ties to even: infinity from 65520 on, subnormal below 2^-14.
   elemental integer(c_int16_t) function spider_to_f16(value) result(bits)
     real(c_float), intent(in) :: value
     integer(c_int32_t) :: magnitude

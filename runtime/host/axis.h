@@ -31,12 +31,12 @@ struct Place {
 
   std::int64_t index = 0;
   bool constant = false;
-  int side = 0;  ///< whose constant: 0 of the low face, 1 of the high one; or `zero`, of an antisymmetric one
-  bool negated = false;  ///< and then its negative
+  int side = 0;          ///< face of the constant: 0 low, 1 high; or `zero`, of an antisymmetric face
+  bool negated = false;  ///< its value is negated
 };
 
-/// One axis. A sweep keeps cells by indices that count on beyond periodic faces, and beyond halo faces;
-/// beyond others it looks up cells within.
+/// One axis. Indices of stored cells continue across periodic and halo faces; outside other faces a sweep
+/// looks cells up by the face's rule.
 struct Axis {
   std::int64_t extent = 1;
   FaceRule rules[2] = {FaceRule::halo, FaceRule::halo};
@@ -47,7 +47,7 @@ struct Axis {
     return rules[side] == FaceRule::halo || rules[side] == FaceRule::periodic;
   }
 
-  /// Of a cell that a tap reaches from one that is kept.
+  /// Where a tap from a stored cell finds cell `i`.
   [[nodiscard]] Place find(std::int64_t i) const {
     if ((i >= 0 && i < extent) || periodic()) return {i, false, 0};
     const AxisRules sides{rules[0], rules[1], 1, 2};  // an antisymmetric face gives 0
@@ -60,14 +60,14 @@ struct Axis {
     return {mapped.index, mapped.constant, static_cast<int>(mapped.value) - 1};
   }
 
-  /// In memory, of a cell that is kept.
+  /// Memory index of a stored cell.
   [[nodiscard]] std::int64_t in_memory(std::int64_t i) const {
     if (!periodic()) return i;
     const std::int64_t remainder = i % extent;
     return remainder < 0 ? remainder + extent : remainder;
   }
 
-  /// The kept cells that are looked up for `reached` ones, some of which may lie beyond faces: their hull.
+  /// The stored cells that `reached` ones map to, some of which may lie outside faces: their hull.
   [[nodiscard]] Range kept(const Range& reached) const {
     if (periodic()) return reached;
     Range found{std::max<std::int64_t>(reached.begin, 0), std::min(reached.end, extent)};
@@ -82,8 +82,8 @@ struct Axis {
     return found;
   }
 
-  /// The kept cells that `steps` steps to `cells` need. One that a face turns round stays as near to where it
-  /// was reached from, but may be on its other side.
+  /// The stored cells that `steps` steps to `cells` need. A cell mirrored at a face stays as near to the cell
+  /// that reached it, but may be on its other side.
   [[nodiscard]] Range needed(Range cells, std::int64_t steps) const {
     for (std::int64_t step = 0; step < steps; ++step)
       cells = kept({cells.begin - reach[0], cells.end + reach[1]});

@@ -61,8 +61,8 @@ struct F16Cells {
   }
 };
 
-/// Whole numbers, rounded to nearest, ties to even, to the least or largest where numbers lie beyond; of a
-/// NaN the least.
+/// Whole numbers, rounded to nearest, ties to even, and clamped to the least and the largest; NaN becomes the
+/// least.
 template <class Cell>
 struct IntegerCells {
   using Element = Cell;
@@ -76,7 +76,7 @@ struct IntegerCells {
   static void store(const Wider* from, Element* to, std::int64_t count) {
     constexpr auto least = static_cast<Wider>(std::numeric_limits<Cell>::lowest());
     constexpr auto most = static_cast<Wider>(std::numeric_limits<Cell>::max());
-    // What is added leaves no digit behind the point.
+    // Adding this leaves no fractional digits.
     constexpr Wider rounds = sizeof(Wider) == 8 ? static_cast<Wider>(0x1.8p52) : static_cast<Wider>(0x1.8p23);
     for (std::int64_t i = 0; i < count; ++i) {
       const Wider above = from[i] > least ? from[i] : least;

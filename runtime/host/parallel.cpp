@@ -15,18 +15,18 @@ namespace spider::host {
 #if defined(_OPENMP)
 namespace {
 
-/// LLVM's OpenMP has this function, also where it stands in for GNU's, and survives a fork by itself.
+/// LLVM's OpenMP has this function too, also where it replaces GNU's, and survives a fork by itself.
 extern "C" [[gnu::weak]] void
 __kmpc_fork_call();  // NOLINT(bugprone-reserved-identifier,cert-dcl37-c,cert-dcl51-cpp)
 
-/// Has a sweep of this process been shared among threads?
+/// Set once a sweep of this process has run on several threads.
 std::atomic<bool>& has_shared() {
   static std::atomic<bool> has = false;
   return has;
 }
 
-/// GNU's OpenMP keeps the threads of a region for the next one. A forked child has none of them, and would
-/// wait for them for ever: the thread that forks lets them go before. The next region starts new ones.
+/// GNU's OpenMP reuses the threads of a region for the next one. A forked child has none of them and would
+/// wait for them for ever, so the forking thread ends them first. The next region starts new ones.
 void end_threads() {
   if (has_shared() && __kmpc_fork_call == nullptr) omp_pause_resource_all(omp_pause_soft);
 }

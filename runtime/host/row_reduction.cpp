@@ -14,7 +14,7 @@ void spill(std::int64_t* to, double value) {
 
 }  // namespace
 
-/// In vectors as long as nothing is spilled; a group of values of which some is begins again one by one.
+/// In vectors while nothing spills; a group in which a value spills is summed again one by one.
 template <class Number>
 void RowReduction::add_sums(const Number* values, std::int64_t count, std::int64_t* to) {
   constexpr std::int64_t group = 32 * sums;

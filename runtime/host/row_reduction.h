@@ -14,7 +14,7 @@ class RowReduction {
   void add(ReductionKind kind, const float* values, std::int64_t count, std::int64_t* to);
   void add(ReductionKind kind, const double* values, std::int64_t count, std::int64_t* to);
 
-  /// Adds what there is to the accumulator.
+  /// Adds this thread's part to the accumulator.
   void finish(ReductionKind kind, std::int64_t* to) const;
 
  private:

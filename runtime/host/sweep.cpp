@@ -1,6 +1,6 @@
-/// A sweep on the host: its box in tiles, one at a time on each core. A tile's inputs are numbers in memory
-/// of the thread, as far as its steps need them, and each step makes the next numbers of them. Fields whose
-/// cells are such numbers are read where they are, where one step looks beyond no face along x.
+/// A sweep on the host: its box in tiles, one at a time on each core. A tile converts its inputs, as far as
+/// its steps reach, to numbers in memory of the thread; each step computes the next numbers from them. Fields
+/// whose cells are such numbers are read in place, where one step crosses no face along x.
 #include <spider/host_form.h>
 
 #include <algorithm>
@@ -23,17 +23,17 @@ namespace {
 
 using loops::Stencil;
 
-/// Numbers of a thread, which it keeps for its next tiles.
+/// Numbers of a thread, reused for its next tiles.
 template <class Number>
 struct Scratch {
   std::vector<Number> levels[2];      ///< before and after a step
-  std::vector<Number> constants;      ///< rows beyond constant faces
-  std::vector<Number> negated;        ///< the rows of taps whose negatives are taken
+  std::vector<Number> constants;      ///< rows outside constant faces
+  std::vector<Number> negated;        ///< rows of taps that read negated values
   std::vector<Number> sums;           ///< of a row
   std::vector<Number> before;         ///< `previous` of a row
   std::vector<const void*> rows;      ///< of a row's taps
-  std::vector<Range> wanted_columns;  ///< of each row that is kept
-  std::vector<Number> input;          ///< of a row: what an update reads
+  std::vector<Range> wanted_columns;  ///< to read, of each stored row
+  std::vector<Number> input;          ///< of a row, for an update
   std::vector<Number> points;         ///< and of further fields
 };
 
@@ -43,17 +43,17 @@ Scratch<Number>& scratch_of_thread() {
   return scratch;
 }
 
-/// The width of rows that are too short for loops of their own: several are summed in one.
+/// Rows up to this width are too short for loops of their own: several are summed in one.
 constexpr std::int64_t most_columns_of_lines = 256;
-/// Numbers of such a line, which stay in the first cache.
+/// Numbers of such a line, which stay in the L1 cache.
 constexpr std::int64_t most_numbers_of_line = 4096;
-/// Rows that are shorter than what a call of memcpy takes.
+/// Shorter rows cost less than a call of memcpy.
 constexpr std::int64_t fewest_columns_of_copies = 16;
 
-/// Fields that are read where they are take three passes, one for the columns at each face.
+/// Fields that are read in place take three passes, one for the columns at each face.
 constexpr std::int64_t most_columns_of_copied_fields = 256;
 
-/// Copies the cells of short rows, as many columns at once as the compiler is told.
+/// Copies the cells of short rows, a number of columns at a time that the compiler knows.
 template <int at_once, class Number>
 void copy_short_rows(const Number* from, std::int64_t from_pitch, Number* __restrict to,
                      std::int64_t to_pitch, std::int64_t rows, std::int64_t columns) {
@@ -67,9 +67,9 @@ void copy_short_rows(const Number* from, std::int64_t from_pitch, Number* __rest
   }
 }
 
-/// Where a tile's numbers are: rows one after the other, with room beside them for what lies beyond faces.
+/// Where a tile's numbers lie: rows one after the other, with margins for ghost cells.
 struct Layout {
-  Tile cells;  ///< that are kept, before the first step
+  Tile cells;  ///< stored before the first step
   std::int64_t margin = 0;
   std::int64_t pitch = 0;
 
@@ -78,7 +78,7 @@ struct Layout {
   }
   [[nodiscard]] std::int64_t row_count() const { return cells[axis_z].size() * cells[axis_y].size(); }
   [[nodiscard]] bool has_short_rows() const { return cells[axis_x].size() <= most_columns_of_lines; }
-  /// Of a column in its row.
+  /// Offset of a column in its row.
   [[nodiscard]] std::int64_t column(std::int64_t x) const { return margin + x - cells[axis_x].begin; }
 };
 
@@ -132,7 +132,7 @@ class Sweep {
   }
 
  private:
-  /// Are results of another storage?
+  /// True if results have another storage.
   [[nodiscard]] bool converts() const { return stencil_.output >= 0 && stencil_.output != stencil_.storage; }
 
   void reach(int axis, std::int32_t low, std::int32_t high) {
@@ -145,7 +145,7 @@ class Sweep {
     return stencil_.steps * (axes_[axis].reach[0] + axes_[axis].reach[1]) + 1;
   }
 
-  /// The columns whose taps stay on this side of all faces in x, but for halo.
+  /// The columns whose taps cross no face in x other than halo faces.
   [[nodiscard]] Range columns_within_faces(const Range& columns) const {
     const Axis& axis = axes_[axis_x];
     Range within = columns;
@@ -154,9 +154,9 @@ class Sweep {
     return within.empty() ? Range{columns.end, columns.end} : within;
   }
 
-  /// Of all steps in a box, nearly.
+  /// Operations of all steps in a box, approximately.
   [[nodiscard]] double operations(const Tile& box) const {
-    constexpr int of_cell = 4;  // beside its taps
+    constexpr int of_cell = 4;  // besides its taps
     constexpr int of_update = 16;
     double of_box =
         stencil_.steps * (stencil_.tap_count + of_cell + (stencil_.update == nullptr ? 0 : of_update));
@@ -170,13 +170,13 @@ class Sweep {
     const bool plane = box[axis_y].size() > 1;
     std::array<std::int64_t, 3> extent{volume ? 16 : 1, volume ? 16 : 64, volume ? 256 : plane ? 1024 : 8192};
     if (in_place) extent = {volume ? 16 : 1, volume ? 32 : 64, volume ? 512 : 4096};
-    // As many cells of narrow boxes.
+    // Tiles of narrow boxes get more rows.
     constexpr std::int64_t least_cells_of_plane = 1 << 12;
     if (plane) extent[axis_y] = std::max(extent[axis_y], least_cells_of_plane / box[axis_x].size());
     return extent;
   }
 
-  /// Tiles that are large enough not to compute much twice, and small enough for the caches, the cores and
+  /// Tiles that are large enough to compute little twice, and small enough for the caches, the cores and
   /// memory.
   [[nodiscard]] Tiles cut(const Tile& box, bool in_place, int threads) const {
     constexpr std::int64_t most_numbers = std::int64_t{1} << 22;
@@ -219,7 +219,7 @@ class Sweep {
     });
   }
 
-  /// Those of a stencil with an update.
+  /// The arguments of a stencil with an update.
   [[nodiscard]] const UpdateArguments& update_arguments() const {
     // NOLINTNEXTLINE(*-static-cast-downcast)
     return static_cast<const UpdateArguments&>(arguments_);
@@ -252,13 +252,13 @@ class Sweep {
       case SPIDER_F32:
         return F32Cells::load(static_cast<const float*>(row) + first, to, count);
       default:
-        // Only under f64, whose numbers have room for it.
+        // Only f64 numbers have room for it.
         if constexpr (std::is_same_v<Number, double>)
           F64Cells::load(static_cast<const double*>(row) + first, to, count);
     }
   }
 
-  /// Numbers of `count` cells from column x on, which may lie beyond periodic faces, of the row that begins
+  /// Numbers of `count` cells from column x on, which may lie outside periodic faces, of the row that begins
   /// at element `row`.
   void load_points(std::int32_t storage, const void* data, std::int64_t row, std::int64_t x, Number* to,
                    std::int64_t count) const {
@@ -271,15 +271,15 @@ class Sweep {
     }
   }
 
-  /// Where an update sees cell i of an axis (UpdateArguments): steps go on beyond periodic faces.
+  /// Where an update sees cell i of an axis (UpdateArguments): steps continue across periodic faces.
   [[nodiscard]] std::int64_t place_in_whole(int axis, std::int64_t i) const {
     const auto& sweep = update_arguments();
     const Axis whole{sweep.whole[axis], {axes_[axis].rules[0], axes_[axis].rules[1]}, {}};
     return sweep.first[axis] + whole.in_memory(i - sweep.first[axis]);
   }
 
-  /// Makes a row's sums, `apart` from one to the next, the results of a step; `input` are the numbers that
-  /// the step began with, `before` those of the step before, of the first step null.
+  /// Replaces a row's sums, `apart` from one to the next, by the results of a step. `input`: the numbers that
+  /// the step began with; `before`: those of the step before, null in the first step.
   void update_row(Scratch<Number>& scratch, std::int64_t z, std::int64_t y, std::int64_t x,
                   std::int64_t count, const Number* input, const Number* before, Number* sums,
                   std::int64_t apart) const {
@@ -300,7 +300,7 @@ class Sweep {
       load_points(stencil_.storage, sweep.before, row, x, scratch.before.data(), count);
       before = scratch.before.data();
     }
-    // Of one step the points lie in the box; of several they may cross periodic faces.
+    // In one step the points lie in the box; in several they may cross periodic faces.
     for (std::int64_t done = 0; done < count;) {
       const std::int64_t first = place_in_whole(axis_x, x + done);
       const bool crosses = stencil_.steps > 1 && axes_[axis_x].periodic();
@@ -329,19 +329,19 @@ class Sweep {
     Layout layout;
     for (int axis = 0; axis < 3; ++axis) layout.cells[axis] = axes_[axis].needed(tile[axis], stencil_.steps);
     const Axis& columns = axes_[axis_x];
-    // Numbers that begin where vectors do, but for short rows.
+    // Rows of numbers begin where vectors do, except short ones.
     const std::int64_t line = layout.has_short_rows() ? 1 : 16;
     layout.margin = (std::max(columns.reach[0], columns.reach[1]) + line - 1) / line * line;
     layout.pitch = (layout.cells[axis_x].size() + 2 * layout.margin + line - 1) / line * line;
     return layout;
   }
 
-  /// Of the constant beyond a face.
+  /// The constant outside a face.
   [[nodiscard]] Number constant(int axis, int side) const {
     return side == Place::zero ? Number{0} : static_cast<Number>(stencil_.faces[axis][side].value);
   }
 
-  /// Writes what lies beyond the faces in x beside `columns` of so many rows.
+  /// Writes the ghost cells in x next to `columns` of that many rows.
   void fill_margins(Number* rows, const Layout& layout, const Range& columns, std::int64_t count = 1) const {
     const Axis& axis = axes_[axis_x];
     const auto fill = [&](std::int64_t begin, std::int64_t end) {
@@ -358,7 +358,7 @@ class Sweep {
     if (columns.end == axis.extent && !axis.open(1)) fill(axis.extent, axis.extent + axis.reach[1]);
   }
 
-  /// Rows beyond constant faces in z and y.
+  /// Rows outside constant faces in z and y.
   void fill_constants(Scratch<Number>& scratch, const Layout& layout) const {
     const auto has = [&](int axis, FaceRule rule) {
       return axes_[axis].rules[0] == rule || axes_[axis].rules[1] == rule;
@@ -381,14 +381,14 @@ class Sweep {
     return scratch.constants.data() + (3 * axis + side) * layout.pitch;
   }
 
-  /// A row that a tap reaches, to where dx is 0, and whether its negative is meant.
+  /// A row that a tap reaches, at dx = 0, and whether it is negated.
   struct FoundRow {
     const Number* row;
     bool negated;
   };
 
-  /// The row that a tap reaches at column `x`: that of a constant, or what `kept` gives for its indices.
-  /// Where faces meet, that in y counts.
+  /// The row that a tap reaches at column `x`: a constant one, or the result of `kept` for its indices. Where
+  /// faces meet, y has precedence.
   template <class Kept>
   FoundRow find_row(Scratch<Number>& scratch, const Layout& layout, std::int64_t z, std::int64_t y,
                     std::int64_t x, const Kept& kept) const {
@@ -402,7 +402,7 @@ class Sweep {
     return {kept(plane.index, row.index), negated};
   }
 
-  /// The rows of all taps of `columns`; `in_place`: those of the field, of which no other cells are read.
+  /// The rows of all taps of `columns`; if `in_place`, rows of the field, and no other cells are read.
   template <class Kept>
   void find_rows(Scratch<Number>& scratch, const Layout& layout, std::int64_t z, std::int64_t y,
                  const Range& columns, bool in_place, const Kept& kept) const {
@@ -416,7 +416,7 @@ class Sweep {
           in_place ? Range{columns.begin + taps.low, columns.end + taps.high} : layout.cells[axis_x];
       for (std::int64_t x = readable.begin; x < readable.end; ++x)
         row[layout.column(x)] = -found.row[x - columns.begin];
-      fill_margins(row, layout, readable);  // anew: what lies beyond faces in x is that of the negatives
+      fill_margins(row, layout, readable);  // again: the ghost cells in x are those of the negatives
       scratch.rows[i] = row + layout.column(columns.begin);
     }
   }
@@ -447,8 +447,8 @@ class Sweep {
     }
   }
 
-  /// A step of a tile: from which numbers to which, and the cells that it computes. `to` holds what it began
-  /// with two steps ago.
+  /// A step of a tile: its source and destination, and the cells that it computes. `to` still contains the
+  /// input of the step before.
   struct Step {
     std::int32_t number = 1;
     const Number* from = nullptr;
@@ -481,14 +481,14 @@ class Sweep {
     }
   }
 
-  /// The cells along an axis whose taps find each cell under its own index.
+  /// The cells along an axis whose taps need no index mapping.
   [[nodiscard]] Range clear_of_faces(int axis, const Range& cells) const {
     const Axis& along = axes_[axis];
     return {along.open(0) ? cells.begin : std::max(cells.begin, along.reach[0]),
             along.open(1) ? cells.end : std::min(cells.end, along.extent - along.reach[1])};
   }
 
-  /// How many short rows from this one on are summed as one line, with what lies between them.
+  /// How many short rows from this one on are summed as one line, including the gaps between them.
   [[nodiscard]] std::int64_t rows_of_line(const Layout& layout, const Tile& cells, std::int64_t z,
                                           std::int64_t y) const {
     if (!layout.has_short_rows() || layout.pitch > 8 * cells[axis_x].size()) return 1;
@@ -497,7 +497,7 @@ class Sweep {
     return std::min(rows.end - y, most_numbers_of_line / layout.pitch);
   }
 
-  /// A step of so many rows, of which rows_of_line() says that they are one line.
+  /// A step of the rows that rows_of_line() joins into one line.
   void advance_rows(Scratch<Number>& scratch, const Layout& layout, const Step& step, std::int64_t z,
                     std::int64_t y, std::int64_t rows) const {
     const Range columns = step.cells[axis_x];
@@ -548,7 +548,7 @@ class Sweep {
       Cells::store(from + row * from_pitch, to + row * to_pitch, columns);
   }
 
-  /// Results of another storage.
+  /// Stores results in another storage.
   void store_converted(const Number* from, std::int64_t from_pitch, std::int64_t z, std::int64_t y,
                        std::int64_t rows, const Range& columns) const {
     const std::int64_t bytes = bytes_of(stencil_.output);
@@ -561,7 +561,7 @@ class Sweep {
     }
   }
 
-  /// Reads what is kept before the first step.
+  /// Loads the cells that are stored before the first step.
   void load(Scratch<Number>& scratch, const Layout& layout, const Tile& tile) const {
     const Range rows = layout.cells[axis_y];
     const Range alike = columns_of_all_rows(layout, tile);
@@ -582,7 +582,7 @@ class Sweep {
     }
   }
 
-  /// The same columns of so many rows.
+  /// The same columns of each row of a plane.
   void load_plane(Number* to, std::int64_t pitch, std::int64_t z, const Range& rows,
                   const Range& columns) const {
     const Axis& axis = axes_[axis_y];
@@ -617,8 +617,7 @@ class Sweep {
     }
   }
 
-  /// The columns to read of every row that is kept, where they are the same and taps reach them all; else
-  /// none.
+  /// The columns to read of every stored row, if they are the same and taps reach all rows; else none.
   [[nodiscard]] Range columns_of_all_rows(const Layout& layout, const Tile& tile) const {
     if (!reads_all_rows_) return {};
     const Range first = read_columns(layout, tile, read_rows_.front());
@@ -631,23 +630,23 @@ class Sweep {
     return hull(first, inside).size() == first.size() ? first : Range{};
   }
 
-  /// The columns that a row of taps reaches from a tile, as far as they are kept.
+  /// The stored columns that a row of taps reaches from a tile.
   [[nodiscard]] Range read_columns(const Layout& layout, const Tile& tile, const TapRow& taps) const {
     const Range& kept = layout.cells[axis_x];
     const Range columns = axes_[axis_x].kept({tile[axis_x].begin + taps.low, tile[axis_x].end + taps.high});
     return {std::max(columns.begin, kept.begin), std::min(columns.end, kept.end)};
   }
 
-  /// The kept cells of an axis that are no halo.
+  /// The stored cells of an axis without its halo.
   [[nodiscard]] Range inside_or_periodic(const Layout& layout, int axis) const {
     const Range& cells = layout.cells[axis];
     if (axes_[axis].periodic()) return cells;
     return {std::max<std::int64_t>(cells.begin, 0), std::min(cells.end, axes_[axis].extent)};
   }
 
-  /// Of each row that is kept the columns to read: those that taps reach, since there may be no memory for
-  /// others. Of several steps, whose way may be another where faces turn, those of them that are kept and all
-  /// that is no halo.
+  /// Finds the columns to read of each stored row: those that taps reach, since there may be no memory for
+  /// others. Several steps may take another way where faces mirror: they also read all stored cells without
+  /// the halo.
   void find_wanted_columns(Scratch<Number>& scratch, const Layout& layout, const Tile& tile) const {
     std::vector<Range>& wanted = scratch.wanted_columns;
     wanted.assign(static_cast<std::size_t>(layout.row_count()), Range{});
@@ -681,7 +680,7 @@ class Sweep {
   std::array<Axis, 3> axes_;
   std::span<const TapRow> rows_;       ///< of the taps of a step
   std::span<const TapRow> read_rows_;  ///< of all steps
-  bool reads_all_rows_ = false;        ///< that they reach, in z and y
+  bool reads_all_rows_ = false;        ///< within their reach, in z and y
 };
 
 }  // namespace

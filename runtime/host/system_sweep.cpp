@@ -1,6 +1,6 @@
 /// A sweep of a system of equations on the host: its box in tiles, one at a time on each core, row by row.
-/// Rows of cells that are Numbers are read and written where they are, unless they cross a face; others are
-/// copied into rows of the thread, with their ghost cells.
+/// Rows whose cells are Numbers are read and written in place, unless they cross a face; other rows are
+/// copied to memory of the thread, with their ghost cells.
 #include <spider/system_form.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 using loops::SystemLoop;
 
-/// Rows of a thread, which it keeps for its next tiles.
+/// Rows of a thread, reused for its next tiles.
 template <class Number>
 struct SystemScratch {
   std::vector<Number> cells;    ///< of rows that are copied
@@ -50,7 +50,7 @@ void load_cells(std::int32_t storage, const std::byte* from, Number* to, std::in
     case SPIDER_F32:
       return F32Cells::load(reinterpret_cast<const float*>(from), to, count);
     default:
-      if constexpr (std::is_same_v<Number, double>)  // no other number has room for f64
+      if constexpr (std::is_same_v<Number, double>)  // f64 fits no other number
         F64Cells::load(reinterpret_cast<const double*>(from), to, count);
   }
 }
@@ -87,22 +87,22 @@ class SystemSweeper {
   }
 
  private:
-  /// A row that each point reads.
+  /// A row that every point reads.
   struct RowPlace {
     ReadRow row{};
     const SystemField* field = nullptr;
     Axis axes[3];
     std::int64_t bytes = 0;           ///< of a cell
     const std::byte* base = nullptr;  ///< the cell under dx = 0 of the first point of the field
-    std::int64_t pitch[3] = {};       ///< bytes from cell to cell along z, y, x; 0 where the field has none
-    std::int64_t margin = 0;          ///< of its copy, before the cell under the first point
-    std::int64_t first = 0;           ///< of its copy, in the thread's
+    std::int64_t pitch[3] = {};       ///< bytes between cells along z, y, x; 0 where the field has none
+    std::int64_t margin = 0;          ///< of its copy: numbers before the cell of the first point
+    std::int64_t first = 0;           ///< of its copy: its first number in the thread's memory
     bool is_wide = false;             ///< has it cells along x?
     bool is_own = false;              ///< are they Numbers?
     Range clear[3];                   ///< points whose rows cross no face
   };
 
-  /// That row of some points.
+  /// The row for some points.
   struct FoundRow {
     const std::byte* cells;  ///< where x is 0; null: all are `constant`
     Number constant;
@@ -143,7 +143,7 @@ class SystemSweeper {
     places_.push_back(place);
   }
 
-  /// The points along an axis whose taps find each cell under its own index.
+  /// The points along an axis whose taps need no index mapping.
   static Range clear_of_faces(bool has_cells, const Axis& axis, std::int64_t low, std::int64_t high) {
     constexpr std::int64_t far = std::int64_t{1} << 40;
     if (!has_cells) return {-far, far};
@@ -151,7 +151,7 @@ class SystemSweeper {
             axis.rules[1] == FaceRule::halo ? far : axis.extent - std::max<std::int64_t>(0, high)};
   }
 
-  /// Tiles that the caches, the cores and rows of the thread have room for.
+  /// Tiles small enough for the caches, the cores and the rows of the thread.
   [[nodiscard]] Tiles cut(const Tile& box, int threads) const {
     constexpr std::int64_t columns_of_copies = 512;
     constexpr std::int64_t columns_of_volumes = 512;
@@ -178,7 +178,7 @@ class SystemSweeper {
     scratch.to.resize(static_cast<std::size_t>(results));
     std::array<RowReduction, most_reductions> reductions;
     const Range columns = tile[axis_x];
-    // Columns whose rows cross no face have a loop of their own, unless it is less to copy those that do.
+    // Columns whose rows cross no face have a loop of their own, unless copying all columns costs less.
     constexpr std::int64_t most_numbers_of_copies = 2048;
     Range clear{std::max(columns.begin, clear_[axis_x].begin), std::min(columns.end, clear_[axis_x].end)};
     if (clear.empty() || crossing_ * columns.size() <= most_numbers_of_copies) clear = columns;
@@ -248,7 +248,7 @@ class SystemSweeper {
     return side == Place::zero ? Number{0} : static_cast<Number>(place.field->faces[axis][side].value);
   }
 
-  /// Where faces meet, that in y counts before that in z.
+  /// Where faces meet, y has precedence over z.
   [[nodiscard]] FoundRow find_row(const RowPlace& place, std::int64_t z, std::int64_t y) const {
     const Place plane = place.field->axes[axis_z] ? place.axes[axis_z].find(z + place.row.dz) : Place{};
     const Place row = place.field->axes[axis_y] ? place.axes[axis_y].find(y + place.row.dy) : Place{};
@@ -263,13 +263,13 @@ class SystemSweeper {
             Number{0}, negated};
   }
 
-  /// Numbers of a row, from where dx is 0 at the first of the columns: in the field's memory, or copied.
+  /// Numbers of a row, from dx = 0 of the first column on: in the field's memory, or copied.
   const Number* read_row(SystemScratch<Number>& scratch, const RowPlace& place, const FoundRow& found,
                          const Range& columns) const {
     const Range cells =
         place.is_wide ? Range{columns.begin + place.row.low, columns.end + place.row.high} : Range{0, 1};
     const Axis& axis = place.axes[axis_x];
-    // That are in memory as they are, of fields with cells along x.
+    // Cells that need no index mapping, of fields with cells along x.
     const Range inside{axis.rules[0] == FaceRule::halo ? cells.begin : std::max<std::int64_t>(cells.begin, 0),
                        axis.rules[1] == FaceRule::halo ? cells.end : std::min(cells.end, axis.extent)};
     const bool is_inside = !place.is_wide || (inside.begin == cells.begin && inside.end == cells.end);
@@ -292,7 +292,7 @@ class SystemSweeper {
     return to;
   }
 
-  /// Copies cells that are in memory under their own indices.
+  /// Copies cells that need no index mapping.
   static void load_row(const RowPlace& place, const FoundRow& found, const Range& cells, Number* to) {
     if (found.cells == nullptr) {
       std::fill_n(to, cells.size(), found.negated ? -found.constant : found.constant);
@@ -327,9 +327,9 @@ class SystemSweeper {
   std::int64_t crossing_ = 0;  ///< rows that cross a face in x
   /// Points whose rows cross no face.
   Range clear_[3] = {{0, std::int64_t{1} << 40}, {0, std::int64_t{1} << 40}, {0, std::int64_t{1} << 40}};
-  std::int32_t reduced_count_ = 0;  ///< reductions that are wanted
-  bool converts_ = false;           ///< is a row of cells not of Numbers?
-  double operations_ = 4;           ///< of a point, nearly
+  std::int32_t reduced_count_ = 0;  ///< reductions to compute
+  bool converts_ = false;           ///< does a row have cells that are not Numbers?
+  double operations_ = 4;           ///< of a point, approximately
 };
 
 }  // namespace
@@ -355,7 +355,7 @@ double load_cell(std::int32_t storage, const void* data, std::int64_t offset) {
 
 }  // namespace
 
-/// Where faces meet, the faster axis counts, and its constant replaces the signs of the slower ones.
+/// Where faces meet, the faster axis has precedence, and its constant replaces the signs of the slower ones.
 double find_cell(const SystemField& field, const SystemFieldPlace& memory, const std::int64_t (&extent)[3],
                  const std::int64_t (&at)[3]) {
   const std::int64_t strides[3] = {memory.stride[0], memory.stride[1], 1};

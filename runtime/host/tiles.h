@@ -44,7 +44,7 @@ struct Tiles {
   }
 };
 
-/// Room for so many numbers at least.
+/// Makes room for at least that many numbers.
 template <class Number>
 void grow(std::vector<Number>& numbers, std::int64_t count) {
   const auto wanted = static_cast<std::size_t>(count);

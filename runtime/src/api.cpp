@@ -1,4 +1,4 @@
-/// The C interface: checks what it is given, cuts the sweep, hands it to the back end of this link.
+/// The C interface: checks arguments, cuts the sweep, and passes it to the back end of this link.
 #include <spider/kernel.h>
 #include <spider/memory.h>
 #include <spider/reductions.h>
@@ -42,14 +42,14 @@ std::string& last_error() {
 }
 
 static_assert(sizeof(spider_kernel) == 1808, "another layout must have another size, or another SPIDER_ABI");
-// check_kernel compares sizes only: members that change places within them need another SPIDER_ABI.
+// check_kernel compares sizes only: reordering members requires another SPIDER_ABI.
 static_assert(sizeof(spider::SweepArguments) == 216 && offsetof(spider::SweepArguments, box) == 72 &&
                   offsetof(spider::SweepArguments, grid) == 120 &&
                   offsetof(spider::SweepArguments, aligned_input) == 212 &&
                   sizeof(spider::BoxesArguments) == 472 && sizeof(spider::SystemArguments) == 2000,
               "another layout must have another size, or another SPIDER_ABI");
 
-/// Whether a sweep of several steps can write the step before the last one where it is told to.
+/// Whether a sweep of several steps can write the step before the last one to the field given for it.
 Outcome check_out_previous(const spider_kernel& kernel, const SweepFields& given, const spider_part& part,
                            std::int32_t steps) {
   const std::string text = "out_previous, for the step before the last one";
@@ -76,7 +76,7 @@ Outcome check_out_previous(const spider_kernel& kernel, const SweepFields& given
   return {};
 }
 
-/// Whether the kernel is given all that sweeps of so many steps take, and nothing else.
+/// Whether the kernel is given everything that sweeps of that many steps take, and nothing else.
 Outcome check_given(const spider_kernel& kernel, const SweepFields& given, const spider_part& part,
                     std::int32_t steps) {
   const spider_kernel_info& info = kernel.info;
@@ -121,7 +121,7 @@ Outcome check_images(const spider_kernel& kernel, const SweepFields& given, cons
   return fit.status == SPIDER_OK && given.batch.count > 1 ? spider::check_apart(kernel, given, part) : fit;
 }
 
-/// Whether a kernel takes no more than spider_apply and its kin give it.
+/// Whether a kernel takes no more than spider_apply and spider_iterate give it.
 Outcome check_short_form(const spider_kernel* kernel) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   const spider_kernel_info& info = kernel->info;
@@ -145,7 +145,7 @@ Outcome check_memory(const spider_kernel& kernel, const SweepFields& given) {
   return given.out_previous == nullptr ? Outcome{} : check(*given.out_previous, "out_previous");
 }
 
-/// Rows that a copy is to keep apart.
+/// Checks that a copy keeps its rows apart.
 Outcome check_pitches(std::uint64_t to_pitch, std::uint64_t from_pitch, std::uint64_t row_bytes,
                       std::uint64_t rows) {
   if (rows < 2 || std::min(to_pitch, from_pitch) >= row_bytes) return {};
@@ -153,7 +153,7 @@ Outcome check_pitches(std::uint64_t to_pitch, std::uint64_t from_pitch, std::uin
                                    std::to_string(std::min(to_pitch, from_pitch))};
 }
 
-/// Whether the caller's scratch is enough for a sweep over a box; null is.
+/// Whether the caller's scratch is large enough for a sweep over a box; null is.
 Outcome check_scratch(const spider_kernel& kernel, const SweepFields& given, const spider::Box& box,
                       const spider_part* part) {
   constexpr std::uintptr_t alignment = 128;
@@ -169,7 +169,7 @@ Outcome check_scratch(const spider_kernel& kernel, const SweepFields& given, con
   if (needed == 0) return {};
   if (reinterpret_cast<std::uintptr_t>(given.scratch) % alignment != 0)
     return {SPIDER_ERROR_ALIGNMENT, "the scratch is not on a multiple of 128 bytes"};
-  // More than one image needs lets images go together.
+  // Scratch for more than one image lets several go together.
   const std::uint64_t most =
       std::min(given.scratch_bytes / needed, static_cast<std::uint64_t>(given.batch.count)) * needed;
   if (Outcome apart = spider::check_scratch_apart(
@@ -179,14 +179,14 @@ Outcome check_scratch(const spider_kernel& kernel, const SweepFields& given, con
   return spider::backend::check_memory(given.scratch, "the scratch");
 }
 
-/// As run_passes(), where the scratch is fit.
+/// run_passes() if the scratch is fit.
 Outcome run_in_passes(const spider_kernel& kernel, const SweepFields& given, const spider::Box& box,
                       const spider_part* part, std::int64_t steps, void* stream) {
   if (Outcome fit = check_scratch(kernel, given, box, part); fit.status != SPIDER_OK) return fit;
   return spider::run_passes(kernel, given, box, part, steps, stream);
 }
 
-/// Advances `box`, or the whole interior where it is null, by so many time steps in one sweep; 0 stands for
+/// Advances `box`, or the whole interior if it is null, by that many time steps in one sweep; 0 stands for
 /// the kernel's. The fields are a part of a whole, or `part` is null.
 Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spider::Box* box,
               const spider_part* part, std::int32_t steps, void* stream) {
@@ -213,7 +213,7 @@ Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spide
   return make_ready(*kernel, given, points, part, residencies, steps).launch(*kernel, stream);
 }
 
-/// Of one field of a system, or all.
+/// The halo of one field of a system, or of all.
 Outcome tell_system_halo(const spider_kernel& kernel, std::int32_t field, const int64_t* extent,
                          const spider_part* part, int64_t* low, int64_t* high) {
   spider::HaloWidth widths[3];
@@ -226,7 +226,7 @@ Outcome tell_system_halo(const spider_kernel& kernel, std::int32_t field, const 
   return {};
 }
 
-/// What `width` gives for fields of these extents, axis by axis; they are whole where `part` is null.
+/// Evaluates `width` for fields of these extents, axis by axis; they are whole if `part` is null.
 template <class Width>
 Outcome tell_halo(const spider_kernel* kernel, const int64_t* extent, const spider_part* part, int64_t* low,
                   int64_t* high, const Width& width) {
@@ -248,14 +248,14 @@ Outcome tell_halo(const spider_kernel* kernel, const int64_t* extent, const spid
   return {};
 }
 
-/// So many sweeps one after the other, of as many steps each.
+/// A number of sweeps one after the other, with the same number of steps each.
 struct Sweeps {
   std::int32_t steps;
   std::int64_t count;
 };
 
-/// Sweeps of at most `most` steps that add up to `steps`, the longest first; `steps` becomes what no form of
-/// the kernel is left for.
+/// Sweeps of at most `most` steps that add up to `steps`, the longest first; `steps` becomes the remainder,
+/// for which the kernel has no form.
 std::vector<Sweeps> divide_steps(const spider_kernel& kernel, std::int64_t& steps, std::int32_t most) {
   std::vector<Sweeps> sweeps;
   for (std::int32_t i = 0; i < kernel.form_count && steps > 0; ++i) {
@@ -267,7 +267,7 @@ std::vector<Sweeps> divide_steps(const spider_kernel& kernel, std::int64_t& step
   return sweeps;
 }
 
-/// What a sweep is given beside its fields. NULL boxes and parts stand for all there is.
+/// Arguments of a sweep besides its fields. NULL boxes and parts stand for the whole.
 Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
   if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
   if (sweep == nullptr) return {SPIDER_ERROR_NULL, "the sweep is null"};
@@ -287,7 +287,7 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
                                         "reductions must be null and 0"};
 }
 
-/// One sweep of so many steps; 0 stands for the kernel's.
+/// One sweep of that many steps; 0 stands for the kernel's.
 Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t steps) {
   if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
   if (kernel->system != nullptr) return spider::run_system(*kernel, spider::extended(*sweep));
@@ -297,7 +297,7 @@ Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t
   return apply(kernel, spider::given_by(*sweep), all ? nullptr : &box, sweep->part, steps, sweep->stream);
 }
 
-/// Is a further field the memory of an output, and would change from step to step?
+/// True if a further field is the memory of an output, and would change from step to step.
 Outcome check_steps_in_place(const spider_kernel& kernel, const std::vector<SweepFields>& turns) {
   for (const SweepFields& turn : turns) {
     for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
@@ -309,7 +309,7 @@ Outcome check_steps_in_place(const spider_kernel& kernel, const std::vector<Swee
   return {};
 }
 
-/// Loads what run_sweeps() may choose, before the first sweep overwrites anything.
+/// Loads the forms that run_sweeps() may choose, before the first sweep overwrites anything.
 Outcome load_for_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_sweeps, bool in_pairs,
                         const std::vector<SweepFields>& turns, spider::backend::Residencies& residencies) {
   if (are_loaded(kernel, residencies)) return {};
@@ -326,7 +326,7 @@ Outcome load_for_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& 
   return spider::backend::load(kernel, forms, residencies);
 }
 
-/// The sweeps of many steps, one after the other; `turns` are the fields in turn, `done` counts sweeps.
+/// Runs the sweeps of many steps, one after the other; `turns` are the fields in turn, `done` counts sweeps.
 Outcome run_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_sweeps, bool in_pairs,
                    spider::backend::Residencies& residencies, void* stream, std::vector<SweepFields>& turns,
                    std::int64_t& done) {

@@ -1,5 +1,5 @@
 /// The CUDA back end: plain host C++ on the CUDA runtime library.
-// Where a consumer defines this for all that he compiles, no stream would not be the one of spider.h.
+// If a consumer defines this globally, the null stream is not the one of spider.h.
 #undef CUDA_API_PER_THREAD_DEFAULT_STREAM
 #include <cuda_runtime_api.h>
 
@@ -21,9 +21,9 @@
 namespace spider::backend {
 namespace {
 
-/// Does the error stay with the process once work on the device has met it? Then any later call returns it.
+/// True if the error is permanent once work on the device has met it: any later call returns it.
 bool is_sticky(cudaError_t error) {
-  // Names that older toolkits do not have.
+  // Missing in older toolkits.
   constexpr int contained = 226;
   constexpr int tensor_memory_leak = 721;
   switch (static_cast<int>(error)) {
@@ -48,13 +48,13 @@ bool is_sticky(cudaError_t error) {
   }
 }
 
-/// A CUDA call of ours that may fail. Errors of earlier work stay where they were: only an error that this
-/// call itself put there is taken away again.
+/// A CUDA call of ours that may fail. Clears only an error that the call itself caused; errors of earlier
+/// work remain.
 class CudaCall {
  public:
   CudaCall() : earlier_(cudaPeekAtLastError()) {}
 
-  /// For calls that start work: an error of work on the device is then that of earlier work.
+  /// For calls that start work: an error of work on the device is then one of earlier work.
   [[nodiscard]] Outcome outcome(cudaError_t error, const char* what, spider_status status) const {
     if (is_sticky(error)) {
       return {SPIDER_ERROR_DEVICE,
@@ -73,7 +73,7 @@ class CudaCall {
   }
 
  private:
-  /// Every call of a forked process fails like this where its parent had used CUDA, whoever called it there.
+  /// Every call of a forked process fails like this if its parent had used CUDA, whoever called it there.
   static const char* hint(cudaError_t error) {
     if (error != cudaErrorInitializationError) return "";
     return ". CUDA cannot be used in a process that was forked after its parent had initialised CUDA: "
@@ -97,7 +97,7 @@ Loaded& loaded() {
 
 constexpr int first_arch_of_early_starts = 90;
 
-/// Can a device start a kernel while the one ahead of it on the stream ends, in graphs too?
+/// Whether a device can start a kernel while the one ahead of it on the stream ends, in graphs too.
 Outcome check_early_starts(int arch, bool& can_start_early) {
   constexpr int first_driver = 12030;
   const CudaCall call;
@@ -107,7 +107,7 @@ Outcome check_early_starts(int arch, bool& can_start_early) {
   return asked;
 }
 
-/// Asks also for the shared memory that a block may have at most.
+/// Also requests the largest shared memory that a block may use.
 Outcome check_device(const spider_kernel& kernel, int device, Residency& residency, int& block_shared_bytes) {
   const CudaCall call;
   int major = 0;
@@ -137,21 +137,20 @@ const void* function_of(const SweepForm& form) {
   return reinterpret_cast<const void*>(form.sweep.plain);
 }
 
-/// What a kernel needs of the memory that shared memory and the L1 cache divide.
+/// The split of the memory shared by shared memory and the L1 cache that a kernel prefers.
 int preferred_carveout(const SweepForm& form) {
   const Tiling& tiling = form.tiling;
-  // Launches that run beside each other have to divide it alike: a multiprocessor divides it anew when it is
-  // empty.
+  // Concurrent launches must use the same split: a multiprocessor changes it only when it is idle.
   if (form.sweep.boxes != nullptr || has_rims(form)) return cudaSharedmemCarveoutMaxShared;
   if (tiling.shared_bytes == 0) return cudaSharedmemCarveoutMaxL1;
-  // Reductions of a system need little, and its rows come from the cache.
+  // Reductions of a system need little shared memory; its rows come from the cache.
   if (form.sweep.system != nullptr) {
     constexpr int most_of_few = 8 * 1024;
     constexpr int percent_of_few = 15;
     return tiling.shared_bytes <= most_of_few ? percent_of_few : cudaSharedmemCarveoutDefault;
   }
-  // Lines and most tiles come from the cache but for those at an edge; of tiles in shared memory as many fit
-  // as the driver sees.
+  // Lines and most tiles come from the cache, except at edges. For tiles in shared memory the driver sees how
+  // many fit.
   if (tiling.kind == TilingKind::lines || tiling.kind == TilingKind::tiles)
     return cudaSharedmemCarveoutDefault;
   return cudaSharedmemCarveoutMaxShared;
@@ -189,14 +188,14 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
     outcome.reason += " (was it compiled for this device's architecture?)";
     return outcome;
   }
-  // Code for older architectures has no instruction to wait for the kernel ahead (wait_on_dependency);
-  // what the device compiles for itself is of the architecture that it was compiled from.
+  // Code for older architectures has no instruction to wait for the kernel ahead (wait_on_dependency).
+  // JIT-compiled code has the architecture that its PTX was compiled for.
   residency.starts_early = residency.starts_early && attributes.ptxVersion >= first_arch_of_early_starts;
   outcome = call.outcome(
       cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, tiling.shared_bytes),
       "reserving shared memory", SPIDER_ERROR_DEVICE);
   if (outcome.status != SPIDER_OK) return outcome;
-  // A preference, for speed alone: rings in shared memory, or the cache for what has none there.
+  // A preference, for speed only: rings in shared memory, or the cache for kernels without any.
   outcome = call.outcome(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
                                               preferred_carveout(form)),
                          "preferring shared memory", SPIDER_ERROR_DEVICE);
@@ -212,7 +211,7 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
   return outcome;
 }
 
-/// Of the others that the device has room for it says that they are not loaded.
+/// The other forms that the device has room for are marked as not loaded.
 Outcome load_forms(const spider_kernel& kernel, int device, const FormSet& forms, Residencies& residencies) {
   Residency all;
   int block_shared_bytes = 0;
@@ -225,7 +224,7 @@ Outcome load_forms(const spider_kernel& kernel, int device, const FormSet& forms
     Residency& residency = residencies.at(static_cast<std::size_t>(i));
     const SweepForm& form = kernel.forms[i];
     residency = all;
-    // Of a system all forms run.
+    // A system runs all of its forms.
     if (kernel.system == nullptr && !is_last_form(kernel, i) &&
         form.tiling.shared_bytes > block_shared_bytes) {
       residency.blocks_per_multiprocessor = 0;
@@ -250,7 +249,7 @@ Outcome find_device(int& device) {
   return call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
 }
 
-/// Loads and remembers forms, in addition to those that are remembered already.
+/// Loads and records forms, in addition to those recorded already.
 Outcome load_on(int device, const spider_kernel& kernel, const FormSet& forms, Residencies& residencies) {
   Outcome outcome = load_forms(kernel, device, forms, residencies);
   if (outcome.status != SPIDER_OK) return outcome;
@@ -263,7 +262,7 @@ Outcome load_on(int device, const spider_kernel& kernel, const FormSet& forms, R
   return outcome;
 }
 
-/// Those of a kernel that take no compiler any more.
+/// The forms of a kernel that need no compiler any more.
 FormSet compiled_forms(const spider_kernel& kernel) {
   FormSet forms;
   for (std::int32_t i = 0; i < kernel.form_count; ++i)
@@ -271,7 +270,7 @@ FormSet compiled_forms(const spider_kernel& kernel) {
   return forms;
 }
 
-/// cudaMemcpy2D takes no pitch that is less than its row, not even of a single one, and none beyond
+/// cudaMemcpy2D accepts no pitch less than its row, even for a single row, and none above
 /// cudaDevAttrMaxPitch.
 cudaError_t copy_rows(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t from_pitch,
                       std::uint64_t row_bytes, std::uint64_t rows, cudaMemcpyKind kind) {
@@ -290,17 +289,17 @@ cudaError_t copy_rows(void* to, std::uint64_t to_pitch, const void* from, std::u
   return cudaSuccess;
 }
 
-/// By name, since CUDA's null stream is that of the thread in some compilations.
+/// By name, since CUDA's null stream is per thread in some compilations.
 cudaStream_t to_stream(void* stream) {
   return stream == nullptr ? cudaStreamLegacy : static_cast<cudaStream_t>(stream);
 }
 
-/// The legacy default stream waits for other streams, too: work on it starts when all of that is done.
+/// The legacy default stream waits for other streams, too: its work starts when all of theirs is done.
 bool is_default_stream(void* stream) {
   return to_stream(stream) == cudaStreamLegacy;
 }
 
-/// Then nothing must be loaded; so it is where that is not known.
+/// True if nothing may be loaded; also if that is unknown.
 bool is_capturing(cudaStream_t stream) {
   const CudaCall call;
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -320,8 +319,8 @@ Pools& pools() {
   return all;
 }
 
-/// The pool of a device, which keeps what it has: giving it back at every synchronisation takes as long as
-/// many sweeps. `anew`: the one so far is lost.
+/// The pool of a device. It retains its memory: freeing it at every synchronisation takes as long as many
+/// sweeps. `anew`: the last one is lost.
 Outcome find_pool(int device, bool anew, cudaMemPool_t& pool) {
   const std::lock_guard lock(pools().mutex);
   if (anew) pools().by_device.erase(device);
@@ -413,7 +412,7 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
     return {SPIDER_ERROR_EXTENT, "the field needs more blocks than one launch can have"};
   }
   const Tiling& tiling = start.form.tiling;
-  // CUDA copies as many bytes as the function takes, which may be those of a type derived from this one, and
+  // CUDA copies as many bytes as the function takes, possibly those of a type derived from this one, and
   // writes none.
   void* parameters[] = {const_cast<SweepArguments*>(&arguments)};
   cudaLaunchAttribute early{};
@@ -434,7 +433,7 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
   };
   cudaError_t error = cudaSuccess;
   Outcome outcome = try_launch(error);
-  // cudaDeviceReset, and another context, take back the shared memory that loading asked for.
+  // cudaDeviceReset, and another context, undo the request for shared memory made when loading.
   if (error == cudaErrorInvalidValue && !is_capturing(config.stream)) {
     Residencies residencies;
     if (Outcome again = load(kernel, compiled_forms(kernel), residencies); again.status != SPIDER_OK)
@@ -471,7 +470,7 @@ Outcome access_points(const spider_kernel& kernel, const PointArguments& points,
 Outcome allocate(std::uint64_t bytes, void** memory) {
   const CudaCall call;
   *memory = nullptr;
-  // No bytes would give no pointer, and a field without data.
+  // cudaMalloc of 0 bytes gives no pointer, and a field without data.
   return call.outcome(cudaMalloc(memory, bytes == 0 ? 1 : bytes), "allocating device memory",
                       SPIDER_ERROR_DEVICE);
 }
@@ -490,7 +489,7 @@ Outcome allocate_scratch(std::uint64_t bytes, void** memory, void* stream) {
     if (Outcome found = find_pool(device, is_again, pool); found.status != SPIDER_OK) return found;
     const CudaCall call;
     const cudaError_t error = cudaMallocFromPoolAsync(memory, bytes, pool, to_stream(stream));
-    // cudaDeviceReset takes pools back.
+    // cudaDeviceReset destroys pools.
     const bool is_lost = error == cudaErrorInvalidValue && !is_again && !is_capturing(to_stream(stream));
     if (Outcome got = call.outcome(error, "allocating memory between passes", SPIDER_ERROR_DEVICE); !is_lost)
       return got;
@@ -510,7 +509,7 @@ Outcome upload(void* to, std::uint64_t to_pitch, const void* from, std::uint64_t
   Outcome copied =
       call.outcome_of_work(copy_rows(to, to_pitch, from, from_pitch, row_bytes, rows, cudaMemcpyHostToDevice),
                            "the copy to the device", SPIDER_ERROR_LAUNCH);
-  // A copy of memory that is not pinned may return before the device has it.
+  // A copy of memory that is not pinned may return before the device has the data.
   return copied.status == SPIDER_OK ? synchronize(nullptr) : copied;
 }
 

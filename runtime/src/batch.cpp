@@ -25,7 +25,7 @@ Outcome check_image_stride(std::int64_t stride, std::int64_t images, const std::
                                          "than 2^60 bytes");
 }
 
-/// Rows of the first image, and how far the next ones lie apart, in bytes.
+/// Rows of the first image, and the distance to the next image, in bytes.
 struct ImageRows {
   ByteRows rows;
   std::int64_t step;
@@ -40,7 +40,7 @@ ByteRows moved(ByteRows rows, std::int64_t bytes) {
   return rows;
 }
 
-/// Where images lie equally far apart, the difference of their numbers decides.
+/// If images are equally far apart, only the difference of their numbers matters.
 bool share_at_a_difference(const ImageRows& a, const ImageRows& b, std::int64_t images) {
   for (std::int64_t apart = 1; apart < images; ++apart) {
     const std::int64_t bytes = apart * a.step;
@@ -55,14 +55,14 @@ std::int64_t divide_down(std::int64_t dividend, std::int64_t divisor) {
   return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
 }
 
-/// Have two images a byte in common? Not asked of two of the same number that lie as the first ones do.
+/// True if two images share a byte. Skips pairs of the same number that lie as the first ones do.
 bool share_across(const ImageRows& a, const ImageRows& b, std::int64_t images) {
   const std::int64_t last = images - 1;
   if (a.first_byte(last) + a.bytes() <= b.first_byte(0) || b.first_byte(last) + b.bytes() <= a.first_byte(0))
     return false;
   if (a.step == b.step) return share_at_a_difference(a, b, images);
   for (std::int64_t i = 0; i < images; ++i) {
-    // Those of b that end behind the begin of this image and begin before its end.
+    // The images of b that end after this image's begin and begin before its end.
     const std::int64_t begin = a.first_byte(i) - b.bytes() - b.first_byte(0);
     const std::int64_t end = a.first_byte(i) + a.bytes() - b.first_byte(0);
     std::int64_t low = 0;

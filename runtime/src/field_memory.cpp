@@ -21,15 +21,15 @@ Outcome check_stride(std::int64_t stride, std::int64_t needed, std::int64_t inte
                                      : "at most " + std::to_string(largest_stride) + " are supported"));
 }
 
-/// Along one axis, how far apart in memory a row of one field and a row of another may be: `pitch` times any
-/// of `low` to `high`.
+/// Distances in memory, along one axis, between rows of one field and rows of another: `pitch` times any of
+/// `low` to `high`.
 struct Differences {
   std::int64_t pitch = 0;
   std::int64_t low = 0;
   std::int64_t high = 0;
 };
 
-/// Those of rows of `a` less rows of `b`; none where their pitches differ.
+/// Distances from rows of `b` to rows of `a`; none if their pitches differ.
 std::optional<Differences> find_differences(std::int64_t pitch_a, std::int64_t count_a, std::int64_t pitch_b,
                                             std::int64_t count_b) {
   if (count_a > 1 && count_b > 1 && pitch_a != pitch_b) return std::nullopt;
@@ -41,7 +41,7 @@ std::int64_t floor_divide(std::int64_t dividend, std::int64_t divisor) {
   return dividend / divisor - (dividend % divisor < 0 ? 1 : 0);
 }
 
-/// The multiples of the pitch that lie between the bounds, as far as there are such differences.
+/// The multiples of the pitch between the bounds, among those that occur.
 Differences between(const Differences& all, std::int64_t above, std::int64_t below) {
   if (all.pitch == 0) return above < 0 && below > 0 ? all : Differences{0, 0, -1};
   return {all.pitch, std::max(all.low, floor_divide(above, all.pitch) + 1),
@@ -49,7 +49,7 @@ Differences between(const Differences& all, std::int64_t above, std::int64_t bel
 }
 
 /// Where the fields' pitches are the same, two rows share bytes if the sum of their differences lies between
-/// `above` and `below`: few of the outer axis can, and for each the inner one decides at once.
+/// `above` and `below`: few distances of the outer axis can, and for each the inner axis decides directly.
 bool differ_by_little(const Differences& outer, const Differences& inner, std::int64_t above,
                       std::int64_t below) {
   const Differences near = between(outer, above - inner.high * inner.pitch, below - inner.low * inner.pitch);
@@ -65,14 +65,14 @@ bool is_mirror_rule(FaceRule rule) {
          rule == FaceRule::antireflect || rule == FaceRule::antimirror;
 }
 
-/// Cells between a field's last one and the first that a fold repeats, of which mirror has one too few.
+/// Cells between a field's last one and the first that a fold repeats; -1 where a mirror skips the last one.
 std::int64_t cells_between(FaceRule rule) {
   if (rule == FaceRule::mirror || rule == FaceRule::antimirror) return -1;
   return rule == FaceRule::antisymmetric ? 1 : 0;
 }
 
-/// How far beyond its other end the farthest cell of a `reach` comes out that a folding face turns round: of
-/// `extent` cells that end `distance` cells before that face, in a whole of `whole`.
+/// How far outside the opposite end of the field the farthest mirrored cell of a `reach` lies. The field has
+/// `extent` cells and ends `distance` cells before the folding face, in a whole of `whole`.
 std::int64_t beyond_other_end(FaceRule rule, std::int64_t reach, std::int64_t extent, std::int64_t distance,
                               std::int64_t whole) {
   if (!is_mirror_rule(rule) || reach <= distance) return 0;

@@ -1,5 +1,4 @@
-/// Where the cells of a field lie in memory, with and without what a sweep reads around them. No kernel is
-/// asked here.
+/// Where the cells of a field lie in memory, with and without the halo of a sweep. Independent of kernels.
 #pragma once
 
 #include <spider/kernel.h>
@@ -16,9 +15,9 @@ inline constexpr int axis_z = 0;
 inline constexpr int axis_y = 1;
 inline constexpr int axis_x = 2;
 
-// Kernels index axes that are not streamed in one run with 32 bits, and look a strip and the reach beyond.
+// Kernels index axes that are not streamed in one run with 32 bits, and look a strip and the reach further.
 inline constexpr std::int64_t largest_extent = std::int64_t{0x7fffffff} - 65536;
-// Addresses, and what is computed from them, stay within 64 bits.
+// Keeps addresses, and values computed from them, within 64 bits.
 inline constexpr std::int64_t largest_stride = std::int64_t{1} << 40;
 inline constexpr std::int64_t largest_span_bytes = std::int64_t{1} << 60;
 
@@ -27,8 +26,8 @@ inline constexpr std::int64_t largest_span_bytes = std::int64_t{1} << 60;
 /// " on axis z", ...
 [[nodiscard]] std::string on_axis(int axis);
 
-/// How far a kernel reads beyond an axis's faces: cells that the caller keeps, so only through faces whose
-/// rule is halo.
+/// How far a kernel reads outside an axis's faces: cells that the caller stores, so only at faces whose rule
+/// is halo.
 struct HaloWidth {
   std::int64_t low = 0;
   std::int64_t high = 0;
@@ -38,17 +37,17 @@ struct HaloWidth {
 struct PlacedAxis {
   FaceRule low, high;   ///< of the whole
   std::int64_t extent;  ///< of the field
-  std::int64_t origin;  ///< of it, in the whole
+  std::int64_t origin;  ///< of the field, in the whole
   std::int64_t whole;
 };
 
-/// Is a periodic axis cut, so that the other end of it is in other memory?
+/// True if a periodic axis is cut, so that its other end is in other memory.
 [[nodiscard]] bool is_cut_ring(const PlacedAxis& axis);
 
-/// What taps that reach so far read beyond the field.
+/// The cells outside the field that taps of this reach read.
 [[nodiscard]] HaloWidth halo_of_reach(const PlacedAxis& axis, const HaloWidth& reach);
 
-/// Cells along an axis with the halo that counts, from `first` (at most 0) relative to the first interior
+/// Cells along an axis with the halo that matters, from `first` (at most 0) relative to the first interior
 /// one.
 struct Cells {
   std::int64_t first = 0;
@@ -57,10 +56,10 @@ struct Cells {
 
 using CellBox = std::array<Cells, 3>;
 
-/// Those of a field without halo.
+/// The cells of a field without halo.
 [[nodiscard]] CellBox interior_of(const spider_field& field);
 
-/// A stride counts where there is a second row or plane, in the interior or in the halo; else it is 0 here.
+/// A stride matters if there is a second row or plane, in the interior or in the halo; else it is 0 here.
 struct Strides {
   std::int64_t plane = 0;
   std::int64_t row = 0;
@@ -68,12 +67,12 @@ struct Strides {
 
 [[nodiscard]] Strides strides_of(const spider_field& field, const CellBox& cells);
 
-/// Whether rows keep apart, and planes: one within the other, either way round.
+/// Whether rows are disjoint, and planes: one nested in the other, either way.
 [[nodiscard]] backend::Outcome check_strides(const spider_field& field, const CellBox& cells,
                                              std::int64_t bytes, const std::string& name);
 
-/// Addresses of the whole's cells, as the part's strides place them, are computed though they are not used:
-/// are they far too many?
+/// Addresses of the whole's cells, as the part's strides place them, are computed though not used: refuses a
+/// whole whose span overflows them.
 [[nodiscard]] backend::Outcome check_whole_span(const Strides& strides, std::int64_t bytes,
                                                 const spider_part& part, const std::string& name);
 
@@ -98,10 +97,10 @@ struct ByteRows {
 
 [[nodiscard]] ByteRows rows_of(const spider_field& field, const CellBox& cells, std::int64_t bytes);
 
-/// Have they a byte in common? Two sub-fields of one array may interleave without sharing a cell.
+/// True if they have a byte in common. Two sub-fields of one array may interleave without sharing a cell.
 [[nodiscard]] bool overlap(const ByteRows& a, const ByteRows& b);
 
-/// Makes a field begin `origin` cells ahead. Through integers: that place is seldom in memory.
+/// Moves a field's begin to `origin` cells earlier, in integers: that address is seldom in memory.
 void move_to_first(spider_field& field, const Strides& strides, const std::int64_t (&origin)[3],
                    std::int64_t bytes);
 

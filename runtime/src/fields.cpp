@@ -32,7 +32,7 @@ CellBox cells_of(const spider_kernel& kernel, const spider_field& field, const s
   return cells;
 }
 
-/// Of the whole of a field.
+/// check_whole_span() for a kernel's field.
 Outcome check_whole_span(const spider_kernel& kernel, const spider_field& field, const spider_part& part,
                          bool with_halo, const std::string& name) {
   return check_whole_span(strides_of(field, cells_of(kernel, field, part, with_halo)),
@@ -52,7 +52,7 @@ std::int64_t round_up(std::int64_t number, std::int64_t multiple) {
   return (number + multiple - 1) / multiple * multiple;
 }
 
-/// Of how many cells along an axis blocks and aligned rows may be moved together without a change of either.
+/// The number of cells along an axis by which blocks and aligned rows can shift without changing either.
 std::int64_t common_multiple(const spider_kernel& kernel, int axis) {
   // Vectors of columns, and the rows that a step of some kernels takes together.
   std::int64_t multiple = 16;
@@ -156,7 +156,7 @@ bool rows_aligned(const spider_kernel& kernel, const spider_field& field, std::i
 }
 
 bool plane_cells_fit_32_bits(const spider_kernel& kernel, const spider_field& field) {
-  constexpr std::int64_t tile_columns = 128;  // offsets of a tile's columns beside the field's are found, too
+  constexpr std::int64_t tile_columns = 128;  // covers a tile's columns outside the field
   constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max() - tile_columns;
   const CellBox cells = cells_of(kernel, field, whole_part(field), true);
   const std::int64_t rows = cells[axis_y].count;

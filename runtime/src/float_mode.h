@@ -1,4 +1,4 @@
-/// The floating-point mode that kernels on the host compute in.
+/// The floating-point mode of kernels on the host.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@
 
 namespace spider::backend {
 
-/// On 256 bytes, for std::free.
+/// Aligned to 256 bytes; free it with std::free.
 [[nodiscard]] inline Outcome allocate_on_host(std::uint64_t bytes, void** memory) {
   constexpr std::uint64_t alignment = 256;
   *memory = nullptr;

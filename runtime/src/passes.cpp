@@ -28,15 +28,15 @@ using Region = std::array<Range, 3>;
 constexpr std::int64_t far_away = std::int64_t{1} << 60;
 constexpr Range everything = {-far_away, far_away};
 
-/// Cells inwards from a face that a rule takes `distance` cells beyond it from, at most; 0: none inside, or
-/// the face's own cell.
+/// The farthest cell inside a face, counted inwards from it, that its rule maps `distance` ghost cells to; 0:
+/// none inside, or the face's own cell.
 std::int64_t image_of(FaceRule rule, std::int64_t distance) {
   if (rule == FaceRule::mirror) return distance;
   return rule == FaceRule::reflect || rule == FaceRule::antisymmetric ? distance - 1 : 0;
 }
 
-/// What taps read from the cells of a range: what they reach, and where rules take that from. Beyond a
-/// periodic face it is left there, for passes to copy cells, unless that would be all of the axis.
+/// The cells that taps read for a range: their reach, and the cells that rules map it to. Ghost cells of a
+/// periodic face stay outside, for passes to copy, unless they would be all of the axis.
 Range read_from(const Range& range, const HaloWidth& reach, const PlacedAxis& axis) {
   Range read{range.first - reach.low, range.end + reach.high};
   const std::int64_t below = -read.first;
@@ -45,18 +45,18 @@ Range read_from(const Range& range, const HaloWidth& reach, const PlacedAxis& ax
   if (below > 0 && above > 0) return everything;
   if (below > 0) read.end = std::max(read.end, image_of(axis.low, below) + 1);
   if (above > 0) read.first = std::min(read.first, axis.whole - 1 - image_of(axis.high, above));
-  // The image of one face lies beyond the other.
+  // The image of one face lies outside the other.
   if ((below > 0 && read.end > axis.whole) || (above > 0 && read.first < 0)) return everything;
   return read;
 }
 
-/// A pass and the axis along which its taps lie, beside x if they lie along that, too.
+/// A pass and the axis of its taps; they may also lie along x.
 struct Pass {
   const spider_kernel* kernel;
   int axis;
-  HaloWidth reach;  ///< along it
-  bool in_planes;   ///< of a field of three axes: each is an image
-  int row_axis;     ///< of planes: the axis that is the kernel's y
+  HaloWidth reach;  ///< along its axis
+  bool in_planes;   ///< in a 3D field: each plane is an image
+  int row_axis;     ///< if in planes: the axis that is the kernel's y
 };
 
 Pass find_pass(const spider_kernel& whole, std::size_t i) {
@@ -74,7 +74,7 @@ Pass find_pass(const spider_kernel& whole, std::size_t i) {
   return pass;
 }
 
-/// A sweep's fields as kernels see them, and the cells that may be read of the input.
+/// A sweep's fields as kernels see them, and the input cells that may be read.
 struct Placed {
   PlacedFields fields;
   Region memory;
@@ -93,7 +93,7 @@ Placed place(const spider_kernel& kernel, const spider_field& in, const spider_f
   return placed;
 }
 
-/// The cells that each pass writes: of the last one the box, of each other one what that behind it reads.
+/// The cells that each pass writes: the last one the box, each other one the cells that the next pass reads.
 std::vector<Region> regions_of(const spider_kernel& kernel, const Box& box, const Placed& placed) {
   std::vector<Region> regions(static_cast<std::size_t>(kernel.pass_count));
   for (int axis = 0; axis < 3; ++axis)
@@ -115,21 +115,21 @@ std::vector<Region> regions_of(const spider_kernel& kernel, const Box& box, cons
   return regions;
 }
 
-/// Moves a field's data to a cell so many further on. Through integers: it may be in no memory.
+/// Moves a field's data that many cells further, in integers: the address may be in no memory.
 void move_by(spider_field& field, const std::array<std::int64_t, 3>& cells, std::int64_t bytes) {
   const std::int64_t elements = cells[0] * field.stride[0] + cells[1] * field.stride[1] + cells[2];
   const std::int64_t origin[3] = {0, 0, -elements};
   move_to_first(field, {field.stride[0], field.stride[1]}, origin, bytes);
 }
 
-/// Rows begin at multiples of so many columns of the whole, and on as many elements.
+/// Rows begin at multiples of that many columns of the whole, and of elements.
 constexpr std::int64_t row_columns = 32;
 
 std::int64_t round_down(std::int64_t number) {
   return number - number % row_columns;
 }
 
-/// What a pass writes for the next one.
+/// Memory that a pass writes for the next one.
 struct Scratch {
   Region region{};
   std::int64_t cell_bytes;
@@ -147,13 +147,13 @@ struct Scratch {
   [[nodiscard]] std::int64_t bytes() const { return elements() * cell_bytes; }
 };
 
-/// A part of a region whose cells the first pass finds `shift` cells further on: across a periodic face.
+/// A part of a region whose cells the first pass finds `shift` cells further on, across a periodic face.
 struct Piece {
   Region region{};
   std::array<std::int64_t, 3> shift{};
 };
 
-/// What of a region lies in the whole, and beyond its periodic faces. Of x nothing does.
+/// Cuts a region into the piece in the whole and the pieces outside its periodic faces, except along x.
 std::vector<Piece> cut_at_faces(const Region& region, const spider_field& whole,
                                 const spider_kernel& kernel) {
   std::vector<Piece> pieces{{region, {}}};
@@ -176,9 +176,9 @@ std::vector<Piece> cut_at_faces(const Region& region, const spider_field& whole,
   return pieces;
 }
 
-/// The field that a pass sees, in the whole: of its own axis and of x the whole's cells, so that the faces,
-/// and vectors, are where they are; of the others a region's. Where cells beyond the faces of its own axis
-/// are in memory, as many as it reaches more, so that no index crosses a face.
+/// The field that a pass sees, in the whole. Along its own axis and x it has the whole's cells, so that faces
+/// and vectors stay in place; along the others a region's. If cells outside the faces of its own axis are in
+/// memory, it has as many more as the pass reaches, so that no index crosses a face.
 struct Seen {
   std::array<std::int64_t, 3> first{};
   std::array<std::int64_t, 3> extent{};
@@ -203,7 +203,7 @@ Seen seen_by(const Pass& pass, FaceRule rule, const Region& region, const spider
   return seen;
 }
 
-/// Scratch memory, given back in the order of the stream.
+/// Scratch memory, released in stream order.
 class ScratchMemory {
  public:
   explicit ScratchMemory(void* stream) : stream_(stream) {}
@@ -226,7 +226,7 @@ class ScratchMemory {
   void* memory_ = nullptr;
 };
 
-/// The field that a pass sees of memory, where `data` has the cells from `held` on.
+/// The field that a pass sees in memory; `data` has the cells from `held` on.
 spider_field view_of(const spider_field& data, const std::array<std::int64_t, 3>& held, const Seen& seen,
                      std::int64_t bytes) {
   spider_field view = data;
@@ -245,7 +245,7 @@ struct ReadyPass {
   ReadySweep sweep;
 };
 
-/// The plane of x and `row_axis` of a field with the lowest index along the other axis.
+/// The plane along x and `row_axis` of a field with the lowest index along the other axis.
 spider_field first_plane(spider_field field, int row_axis) {
   if (row_axis == axis_z) {
     field.extent[axis_y] = field.extent[axis_z];
@@ -255,13 +255,13 @@ spider_field first_plane(spider_field field, int row_axis) {
   return field;
 }
 
-/// Images of a batch that go through the passes together, from the first one's fields on.
+/// Images of a batch that go through the passes together, starting with the first one's fields.
 struct Together {
   std::int64_t count = 1;
   std::int64_t in_stride = 0, out_stride = 0;  ///< elements between images
 };
 
-/// A pass over a box of images: one of planes takes each plane of a field as an image.
+/// A pass over a box of images; a pass in planes takes each plane of a field as an image.
 ReadySweep make_ready_pass(const Pass& pass, spider_field in, spider_field out, Box box, Together images,
                            const backend::Residencies& residencies) {
   if (pass.in_planes) {
@@ -281,7 +281,7 @@ ReadySweep make_ready_pass(const Pass& pass, spider_field in, spider_field out, 
   return make_ready(*pass.kernel, fields, box, nullptr, residencies, 1);
 }
 
-/// Those of one sweep of some images, the first of which are `placed`.
+/// The passes of one sweep of some images; `placed` are the first.
 std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Placed& placed,
                                          const std::vector<Region>& regions,
                                          const std::vector<Scratch>& scratch, const Together& images,
@@ -344,9 +344,9 @@ std::int64_t bytes_of_all(const std::vector<Scratch>& scratch) {
                          [](std::int64_t sum, const Scratch& of_pass) { return sum + of_pass.bytes(); });
 }
 
-/// How many images go through the passes together, each of which leaves so many bytes between them: as many
-/// as the caller's scratch has room for, else as the L2 cache of an A100 or a newer device keeps. One of 3D,
-/// of which a launch has many planes.
+/// How many images go through the passes together; each leaves that many bytes between them. As many as fit
+/// the caller's scratch, or else the L2 cache of an A100 or newer. In 3D one, since its launch has many
+/// planes.
 std::int64_t count_together(const spider_kernel& kernel, const SweepFields& given, std::int64_t bytes) {
   constexpr std::int64_t cached_bytes = std::int64_t{32} << 20;
   if (kernel.info.dimensions == 3) return 1;
@@ -363,7 +363,7 @@ struct PassSweeps {
   const std::vector<Scratch>& scratch;
   const std::vector<backend::Residencies>& residencies;
 
-  /// So many images from one on, by `steps` sweeps from `in` to `out` and back.
+  /// Sweeps `count` images from `image` on, by `steps` sweeps from `in` to `out` and back.
   [[nodiscard]] Outcome run(const SweepFields& given, std::int64_t image, std::int64_t count,
                             std::int64_t steps, void* stream) const {
     const spider_field in = image_of(given, given.in, element_bytes(kernel), image);

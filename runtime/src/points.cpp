@@ -43,7 +43,7 @@ Outcome check_cells(const std::vector<Place>& places, const std::int64_t* extent
   return {};
 }
 
-/// The points by their cells, as kernels see them.
+/// The points by cell, as kernels see them.
 struct Lists {
   std::vector<PointCell> cells;
   std::vector<std::int64_t> order;
@@ -140,7 +140,7 @@ Outcome access(const spider_points* points, const spider_field* field, void* val
 
 namespace {
 
-/// Whether the fields of a system can have points in common.
+/// Whether points may serve any field of a system.
 Outcome check_one_storage(const spider_kernel& kernel) {
   const std::int32_t* const storages = kernel.info.field_storages;
   const std::int32_t* const end = storages + kernel.info.field_count;
@@ -149,7 +149,7 @@ Outcome check_one_storage(const spider_kernel& kernel) {
                                         " have several storages: call spider_points_create_of_field"};
 }
 
-/// Are there cells along all axes that the extents are of?
+/// Whether there are cells along all axes of the extents.
 Outcome check_axes(const spider::SystemField& field, const std::int64_t* extent) {
   for (int axis = 0; axis < 3; ++axis) {
     if (field.axes[axis] || extent[axis] == 1) continue;
@@ -159,14 +159,14 @@ Outcome check_axes(const spider::SystemField& field, const std::int64_t* extent)
   return {};
 }
 
-/// Of a system that of one of its fields.
+/// The storage of a kernel's fields, or of one of a system's.
 spider::PointStorage storage_of(const spider_kernel& kernel, std::int32_t field) {
   if (kernel.system == nullptr) return {kernel.info.storage, kernel.info.accumulate};
   const std::int32_t storage = kernel.info.field_storages[field];
   return {storage, storage == SPIDER_F64 ? SPIDER_F64 : SPIDER_F32};
 }
 
-/// `field` is one of a system; of other kernels, and of any field of a system, none.
+/// `field` is one of a system; none stands for other kernels, and for any field of a system.
 Outcome create_points(const spider_kernel* kernel, std::optional<std::int32_t> field,
                       const std::int64_t* extent, const std::int64_t* cells, std::int64_t count,
                       spider_points** points) {
@@ -220,7 +220,7 @@ spider_status spider_points_free(spider_points* points) {
   return spider::guarded("spider_points_free", [&]() -> Outcome {
     const std::unique_ptr<spider_points> owned(points);
     if (points == nullptr) return {};
-    // Release itself cannot say what came of it.
+    // Releasing cannot report an error itself.
     for (Memory* memory : {&points->cells, &points->order}) {
       if (*memory == nullptr) continue;
       if (Outcome freed = spider::backend::release(memory->release()); freed.status != SPIDER_OK)

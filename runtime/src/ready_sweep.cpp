@@ -12,22 +12,22 @@ namespace {
 
 using backend::Outcome;
 
-/// Which fields' rows start where vectors of them can be read or written: all forms of a kernel ask for the
-/// same.
+/// Which fields' rows start where vectors can be read or written: the same condition for all forms of a
+/// kernel.
 struct AlignedRows {
   bool in;
   bool out;
 };
 
-/// Do the images of fields lie so far apart that a row which starts on so many bytes does so in all of them?
+/// True if a row that starts on that many bytes does so in all images.
 bool keeps_alignment(const Batch& batch, std::int64_t stride, std::int64_t element, std::int64_t bytes) {
   return batch.count == 1 || stride * element % bytes == 0;
 }
 
 AlignedRows find_aligned_rows(const spider_kernel& kernel, const SweepFields& given, const spider_field& in,
                               const spider_field& out, const Tiling& tiling) {
-  // Time steps in 3D count the cells of a plane that they read in vectors with 32 bits: small fields may take
-  // them where the first form is another.
+  // Time steps in 3D count the cells of a plane that they read in vectors with 32 bits. Small fields may use
+  // such a form where the first form is another.
   const bool counts_planes =
       std::any_of(kernel.forms, kernel.forms + kernel.form_count, [](const SweepForm& form) {
         return form.tiling.kind == TilingKind::blocks && form.tiling.balances_tail;
@@ -55,8 +55,8 @@ SweepArguments make_arguments(const spider_field& in, const spider_field& out, c
           aligned.out};
 }
 
-/// What an update takes in a sweep of so many steps, into the arguments. Do the rows of all its fields start
-/// on 16 bytes?
+/// Sets the update's arguments for a sweep of that many steps. Returns whether the rows of all its fields
+/// start on 16 bytes.
 bool add_update(const spider_kernel& kernel, const SweepFields& given, const PlacedFields& placed,
                 const spider_part& part, std::int32_t steps, UpdateArguments& arguments) {
   constexpr std::int64_t vector_bytes = 16;
@@ -92,7 +92,7 @@ bool add_update(const spider_kernel& kernel, const SweepFields& given, const Pla
   return aligned;
 }
 
-/// Can all forms of so many steps find the images of a launch by themselves?
+/// True if all forms of that many steps find the images of a launch themselves.
 bool takes_images(const spider_kernel& kernel, std::int32_t steps) {
   return kernel.forms[0].sweep.update == nullptr &&
          std::all_of(kernel.forms, kernel.forms + kernel.form_count, [&](const SweepForm& form) {
@@ -122,7 +122,7 @@ ImageSteps find_image_steps(const spider_kernel& kernel, const SweepFields& give
   return images;
 }
 
-/// What of a device an image has, where one launch has all of them.
+/// The share of a device that one image has, if one launch has all of them.
 backend::Residencies share_of_image(const backend::Residencies& residencies, const ImageSteps& images) {
   backend::Residencies shares = residencies;
   if (!images.in_one_launch) return shares;
@@ -133,12 +133,12 @@ backend::Residencies share_of_image(const backend::Residencies& residencies, con
   return shares;
 }
 
-/// Where the fields of a sweep lie, and what an update takes.
+/// Where the fields of a sweep lie, and the update's arguments.
 struct PlacedSweep {
   PlacedFields fields;
   spider_part part;
   AlignedRows aligned;
-  UpdateArguments update;  ///< what add_update() fills in
+  UpdateArguments update;  ///< set by add_update()
 };
 
 PlacedSweep place_sweep(const spider_kernel& kernel, const SweepFields& given, const spider_part* part,
@@ -147,7 +147,7 @@ PlacedSweep place_sweep(const spider_kernel& kernel, const SweepFields& given, c
   sweep.part = part == nullptr ? whole_part(*given.in) : *part;
   sweep.fields = part == nullptr ? PlacedFields{*given.in, *given.out, {0, 0, 0}}
                                  : place_fields(kernel, *given.in, *given.out, sweep.part);
-  // Forms of as many steps read and store alike, but for those of rims.
+  // Forms of the same number of steps read and store alike, except those of rims.
   const SweepForm* const end = kernel.forms + kernel.form_count;
   const SweepForm* const first =
       std::find_if(kernel.forms, end, [&](const SweepForm& form) { return form.steps == steps; });
@@ -215,7 +215,7 @@ ReadySweep make_ready(const spider_kernel& kernel, const SweepFields& given, con
   if (images.in_one_launch) {
     arguments.input_stride[0] = given.batch.stride_of(given.in);
     arguments.output_stride[0] = given.batch.stride_of(given.out);
-    arguments.grid.volume.first_wave = 0;  // blocks are counted within an image: not all of them come first
+    arguments.grid.volume.first_wave = 0;  // blocks count within an image: not all come first
   }
   const AlignedRows rims_aligned =
       find_aligned_rows(kernel, given, placed.in, placed.out, kernel.forms[rims_form].tiling);
@@ -265,7 +265,7 @@ ReadySweep ReadySweep::from_image(std::int64_t image) const {
 
 Outcome ReadySweep::launch(const spider_kernel& kernel, void* stream) const {
   if (images.count == 1) return launch_first(kernel, 1, stream);
-  constexpr std::int64_t most_images = 65535;  // of a launch
+  constexpr std::int64_t most_images = 65535;  // in a launch
   for (std::int64_t image = 0; image < images.count;) {
     const std::int64_t now = images.in_one_launch ? std::min(images.count - image, most_images) : 1;
     Outcome launched = from_image(image).launch_first(kernel, static_cast<std::int32_t>(now), stream);

@@ -1,4 +1,4 @@
-/// How calls of the C interface end: a status, and words for spider_last_error.
+/// How calls of the C interface end: with a status, and words for spider_last_error.
 #pragma once
 
 #include <exception>
@@ -8,10 +8,10 @@
 
 namespace spider {
 
-/// Keeps the words of a failure; without memory for them the status alone must do.
+/// Stores the words of a failure; if there is no memory for them, the status alone.
 spider_status report(const char* function, spider_status status, const char* reason) noexcept;
 
-/// Runs `body` and reports what it came to; no exception crosses the C interface.
+/// Runs `body` and reports its outcome; no exception crosses the C interface.
 template <class Body>
 spider_status guarded(const char* function, const Body& body) noexcept {
   try {
@@ -27,7 +27,7 @@ spider_status guarded(const char* function, const Body& body) noexcept {
 /// Whether this is a kernel of this runtime and its back end.
 [[nodiscard]] backend::Outcome check_kernel(const spider_kernel* kernel);
 
-/// Whether a sweep, with its part, is what the kernel takes; starts nothing.
+/// Whether a sweep, with its part, fits the kernel; starts nothing.
 [[nodiscard]] backend::Outcome check_run(const spider_kernel* kernel, const spider_sweep* sweep);
 
 }  // namespace spider

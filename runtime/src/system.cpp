@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "fields.h"
+#include "ready_sweep.h"
 #include "reductions.h"
 #include "system_fields.h"
 #include "tiling.h"
@@ -22,7 +24,9 @@ struct ReadyLaunch {
   SystemArguments arguments;
   std::int64_t blocks;
   std::int64_t resident;  ///< blocks that the device runs together
-  bool early;
+  bool early = false;
+  const spider_kernel* update_kernel = nullptr;
+  std::optional<ReadySweep> update;  ///< of that, in the place of the form
 };
 
 bool is_box_given(const spider_sweep& sweep) {
@@ -102,13 +106,54 @@ void fill_fields(const spider_kernel& kernel, const SystemGiven& given, const Sy
   }
 }
 
+/// Where a launch of an update finds its fields.
+struct UpdateFields {
+  std::vector<const spider_field*> further;
+  SweepFields fields;
+};
+
+UpdateFields fields_of(const SystemSweep& launch, const SystemGiven& given, const spider_sweep& sweep,
+                       const CurrentBuffers& current) {
+  const SweepUpdate& update = *launch.update;
+  const auto buffer = [&](std::int32_t field, bool other) {
+    const auto index = static_cast<std::size_t>(field);
+    return &given.buffers[index][other ? 1U - current[index] : std::size_t{current[index]}].field;
+  };
+  UpdateFields found;
+  for (std::int32_t i = 0; i < update.kernel->info.field_count; ++i)
+    found.further.push_back(buffer(update.fields[i], false));
+  found.fields.in = buffer(update.input, false);
+  found.fields.out = buffer(launch.written[0].field, launch.written[0].into_other);
+  if (update.previous >= 0) found.fields.previous = buffer(update.previous, false);
+  if (!found.further.empty()) found.fields.further = found.further.data();
+  found.fields.scalars = sweep.scalars;
+  return found;
+}
+
+/// As make_launch(), of a sweep that the kernel of an update computes; loads what of that is not loaded yet.
+Outcome make_update_launch(const SystemGiven& given, const spider_sweep& sweep, const SystemSweep& launch,
+                           const CurrentBuffers& current, ReadyLaunch& ready) {
+  const spider_kernel& kernel = *launch.update->kernel;
+  const UpdateFields found = fields_of(launch, given, sweep, current);
+  const spider_part* part = given.is_cut ? &given.part : nullptr;
+  backend::Residencies residencies;
+  if (Outcome loaded = backend::prepare(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
+  if (!are_loaded(kernel, residencies)) {
+    const backend::FormSet forms = forms_for(kernel, found.fields, part, residencies, 1);
+    if (Outcome loaded = backend::load(kernel, forms, residencies); loaded.status != SPIDER_OK) return loaded;
+  }
+  ready.update_kernel = &kernel;
+  ready.update = make_ready(kernel, found.fields, box_of(sweep, given), part, residencies, 1);
+  return {};
+}
+
 /// The launch at `index` of a sweep whose fields are in their `current` buffers.
 ReadyLaunch make_launch(const spider_kernel& kernel, const SystemGiven& given, const spider_sweep& sweep,
                         std::int32_t index, const CurrentBuffers& current,
                         const backend::Residencies& residencies) {
   const SweepForm& form = kernel.forms[index];
   const backend::Residency& residency = residencies.at(static_cast<std::size_t>(index));
-  ReadyLaunch ready{&form, {}, 0, 0, form.starts_early && residency.starts_early};
+  ReadyLaunch ready{&form, {}, 0, 0, form.starts_early && residency.starts_early, nullptr, {}};
   SystemArguments& arguments = ready.arguments;
   Box box = box_of(sweep, given);
   for (int axis = 0; axis < 3; ++axis) {
@@ -131,17 +176,31 @@ ReadyLaunch make_launch(const spider_kernel& kernel, const SystemGiven& given, c
 }
 
 /// The launches of a step, behind which `current` is what it is then.
-std::vector<ReadyLaunch> make_step(const spider_kernel& kernel, const SystemGiven& given,
-                                   const spider_sweep& sweep, CurrentBuffers& current,
-                                   const backend::Residencies& residencies) {
-  std::vector<ReadyLaunch> launches;
+Outcome make_step(const spider_kernel& kernel, const SystemGiven& given, const spider_sweep& sweep,
+                  CurrentBuffers& current, const backend::Residencies& residencies,
+                  std::vector<ReadyLaunch>& launches) {
   const std::int32_t end = given.first_launch + given.launch_count;
   for (std::int32_t i = 0; i < end; ++i) {
-    if (i >= given.first_launch)
+    const SystemSweep& launch = kernel.system->sweeps[i];
+    if (i >= given.first_launch && launch.update == nullptr) {
       launches.push_back(make_launch(kernel, given, sweep, i, current, residencies));
-    take_turn(kernel.system->sweeps[i], current);
+    } else if (i >= given.first_launch) {
+      Outcome made = make_update_launch(given, sweep, launch, current, launches.emplace_back());
+      if (made.status != SPIDER_OK) return made;
+    }
+    take_turn(launch, current);
   }
-  return launches;
+  return {};
+}
+
+/// Loads the forms that a sweep's launches take; kernels of updates are loaded where their launches are made.
+Outcome load_forms(const spider_kernel& kernel, const SystemGiven& given, backend::Residencies& residencies) {
+  const SystemSweep* const first = kernel.system->sweeps + given.first_launch;
+  if (std::all_of(first, first + given.launch_count,
+                  [](const SystemSweep& launch) { return launch.update != nullptr; }))
+    return {};
+  if (Outcome loaded = backend::prepare(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
+  return are_loaded(kernel, residencies) ? Outcome{} : backend::load(kernel, backend::all_forms, residencies);
 }
 
 /// Points that a sweep adds to each of its reductions.
@@ -153,6 +212,7 @@ std::int64_t points_of(const Box& box) {
 /// 16 turns on the device: each reduces once, and with fewer those that are late hold up the end (a maximum
 /// on an H200: 1.03 times the sweep without it, 1.42 times with one turn).
 Outcome start(const spider_kernel& kernel, ReadyLaunch& ready, spider_reductions* reductions, void* stream) {
+  if (ready.update) return ready.update->launch(*ready.update_kernel, stream);
   std::int64_t blocks = ready.blocks;
   ready.arguments.reductions = nullptr;
   if (reductions != nullptr) {
@@ -168,17 +228,16 @@ Outcome start(const spider_kernel& kernel, ReadyLaunch& ready, spider_reductions
 Outcome run_checked(const spider_kernel& kernel, const spider_sweep& sweep, const SystemGiven& given,
                     std::int64_t steps, ReductionBound* until = nullptr) {
   backend::Residencies residencies;
-  if (Outcome loaded = backend::prepare(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
-  if (!are_loaded(kernel, residencies)) {
-    Outcome loaded = backend::load(kernel, backend::all_forms, residencies);
-    if (loaded.status != SPIDER_OK) return loaded;
-  }
+  if (Outcome loaded = load_forms(kernel, given, residencies); loaded.status != SPIDER_OK) return loaded;
   if (Outcome reached = check_memory_of(kernel, given); reached.status != SPIDER_OK) return reached;
   // Buffers are where they began after two steps, or after each.
   std::array<std::vector<ReadyLaunch>, 2> turns;
   CurrentBuffers current{};
-  for (std::size_t turn = 0; turn < 2 && turn < static_cast<std::size_t>(steps); ++turn)
-    turns[turn] = make_step(kernel, given, sweep, current, residencies);
+  for (std::size_t turn = 0; turn < 2 && turn < static_cast<std::size_t>(steps); ++turn) {
+    if (Outcome made = make_step(kernel, given, sweep, current, residencies, turns[turn]);
+        made.status != SPIDER_OK)
+      return made;
+  }
   for (std::int64_t step = 0; step < steps; ++step) {
     const bool is_checked = until != nullptr && (step + 1) % until->check_every == 0;
     const bool reduces = sweep.reductions != nullptr && (is_checked || step + 1 == steps);

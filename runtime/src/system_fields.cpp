@@ -15,7 +15,7 @@ std::string name_of_system(const spider_kernel& kernel) {
   return "the kernel " + std::string(kernel.info.name);
 }
 
-/// How far all sweeps look around a point into a field.
+/// How far all sweeps read around a point of a field.
 struct FieldReach {
   HaloWidth along[3];
   bool read = false;
@@ -56,7 +56,7 @@ PlacedAxis axis_of(const SystemField& field, const std::int64_t* extent, const s
           part.whole[axis]};
 }
 
-/// What is read of a field beyond it.
+/// The cells outside a field that are read.
 HaloWidth halo_along(const SystemField& field, const FieldReach& reach, const std::int64_t* extent,
                      const spider_part& part, int axis) {
   return field.axes[axis] ? halo_of_reach(axis_of(field, extent, part, axis), reach.along[axis])
@@ -110,7 +110,7 @@ Outcome find_launches(const spider_kernel& kernel, const spider_sweep& sweep, Sy
                                          " from launch " + std::to_string(sweep.first_launch) + " on");
 }
 
-/// The extents that fields have along the axes that they have, from the first one with each.
+/// The extents of fields along the axes that they have: those of the first field with each axis.
 void find_extents(const spider_kernel& kernel, const spider_sweep& sweep, SystemGiven& found) {
   for (int axis = 0; axis < 3; ++axis) {
     for (std::int32_t i = kernel.info.field_count - 1; i >= 0; --i) {
@@ -143,7 +143,7 @@ Outcome check_system_extents(const spider_kernel& kernel, const std::int64_t (&e
   return {};
 }
 
-/// Where a part lies among the cells that kernels see: where a periodic axis is cut, some are added to the
+/// Where a part lies among the cells that kernels see. Where a periodic axis is cut, cells are added to the
 /// whole, so that no index crosses a face (place_fields).
 Outcome place_part(const spider_kernel& kernel, SystemGiven& found) {
   for (int axis = 0; axis < 3; ++axis) {
@@ -172,7 +172,7 @@ Outcome place_part(const spider_kernel& kernel, SystemGiven& found) {
   return {};
 }
 
-/// Marks what launches of so many steps, two of which show all there is, read and write.
+/// Marks the cells that launches of that many steps read and write; two steps show all there are.
 void find_uses(const spider_kernel& kernel, std::int64_t steps, SystemGiven& found) {
   CurrentBuffers current{};
   for (std::int64_t step = 0; step < std::min<std::int64_t>(steps, 2); ++step) {
@@ -191,7 +191,7 @@ void find_uses(const spider_kernel& kernel, std::int64_t steps, SystemGiven& fou
   }
 }
 
-/// Strides, alignment and data of a buffer, whose cells become known.
+/// Checks strides, alignment and data of a buffer, and finds its cells.
 Outcome check_buffer(const spider_kernel& kernel, std::int32_t i, int which, SystemGiven& found) {
   SystemBuffer& buffer = found.buffers[static_cast<std::size_t>(i)][static_cast<std::size_t>(which)];
   const std::string name = name_of_buffer(kernel, i, which);
@@ -262,8 +262,8 @@ Outcome take_fields(const spider_kernel& kernel, const spider_sweep& sweep, Syst
   return {};
 }
 
-/// Whether sweeps that fold ghost cells may run on a part. What they read for a ghost cell lies as near to
-/// the point that takes it as rows reach, where a face repeats or turns round the cells next to it, once.
+/// Whether sweeps that fold ghost cells may run on a part: the cells that they read for a ghost cell must be
+/// within the rows' reach of the point that takes it. They are if a face repeats or mirrors cells once.
 Outcome check_cut(const spider_kernel& kernel, const SystemGiven& found) {
   for (std::int32_t launch = 0; launch < kernel.form_count; ++launch) {
     for (int axis = 0; axis < 3; ++axis) {

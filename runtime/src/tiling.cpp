@@ -16,7 +16,7 @@ constexpr std::int32_t least_rows = 8;
 // Kernels count walks with 32 bits.
 constexpr std::int64_t largest_walk_count = std::numeric_limits<std::int32_t>::max();
 
-// Until a walk's first rows arrive it does nothing: about as many row steps.
+// A walk idles for about this many row steps until its first rows arrive.
 constexpr std::int32_t start_steps = 12;
 
 // The same in steps of a block along z, which take longer.
@@ -31,15 +31,15 @@ StripGrid cut_columns(const Tiling& tiling, const Box& box) {
   const auto columns = static_cast<std::int32_t>(box.offset[2] + box.extent[2] - grid.first_column);
   const auto strips = static_cast<std::int32_t>(divide_up(columns, width));
   const std::int32_t clear_of_right_edge = std::max(0, columns - tiling.right_margin) / width;
-  // Kernels take the first strip alone for one at the left edge. Where the second one is at it, too, which
-  // takes a narrow strip and a far reach, all are.
+  // Kernels treat only the first strip as one at the left edge. If the second one is at it, too (a narrow
+  // strip, a far reach), all are.
   const bool second_is_clear = grid.first_column + width >= box.offset[2] + tiling.left_margin;
   grid.inner_strips = second_is_clear ? std::max(0, clear_of_right_edge - 1) : 0;
   grid.edge_strips = strips - grid.inner_strips;
   return grid;
 }
 
-/// The rows of a box in groups of Tiling::row_anchor, in which walks down strips count.
+/// The rows of a box in groups of Tiling::row_anchor; walks down strips are measured in them.
 std::int32_t row_groups(const Tiling& tiling, const Box& box) {
   return static_cast<std::int32_t>(
       divide_up(box.offset[1] % tiling.row_anchor + box.extent[1], tiling.row_anchor));
@@ -50,7 +50,7 @@ std::int32_t least_groups(const Tiling& tiling) {
 }
 
 /// In one wave the slowest walk sets the time, so edge walks get fewer rows. In several waves they come first
-/// and others fill up behind them, unless they take longer than all waves.
+/// and others fill in after them, unless they take longer than all waves.
 std::int32_t edge_rows(const StripGrid& grid, const Tiling& tiling, std::int64_t waves) {
   if (grid.inner_strips == 0) return grid.inner_rows;
   const std::int64_t fewer =
@@ -59,8 +59,8 @@ std::int32_t edge_rows(const StripGrid& grid, const Tiling& tiling, std::int64_t
       std::max<std::int64_t>(fewer, std::min(grid.inner_rows, least_groups(tiling))));
 }
 
-/// How many rows of the rest of inner strips a walk takes, as kernels do (share_of_rest of
-/// spider/field/field2d.h).
+/// How many of the remaining rows of inner strips a walk takes; equal to share_of_rest of
+/// spider/field/field2d.h.
 std::int64_t share_of_rest(std::int64_t rows, std::int64_t rest, std::int64_t lead) {
   const std::int64_t strips = 1 + rows / rest;
   const std::int64_t ahead = lead + 1;
@@ -87,7 +87,7 @@ Launch cut_rows(StripGrid grid, const Tiling& tiling, std::int32_t rows, std::in
   return {{grid, {}, {}}, divide_up(edge_walks + inner_walks, walks_per_block)};
 }
 
-/// The shortest walks whose blocks fill no more than `waves` waves, or the longest there are.
+/// The shortest walks whose blocks fill at most `waves` waves, or the longest possible ones.
 Launch fit_rows(const StripGrid& grid, const Tiling& tiling, std::int32_t rows, std::int64_t waves,
                 std::int64_t resident) {
   std::int32_t low = std::min(rows, least_groups(tiling));
@@ -109,7 +109,7 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
   const std::int64_t resident = std::max<std::int64_t>(
       1, std::int64_t{residency.multiprocessors} * residency.blocks_per_multiprocessor);
   const std::int32_t preferred = tiling.preferred_steps > 0 ? std::min(tiling.preferred_steps, rows) : rows;
-  constexpr std::int64_t many_waves = 100;  // in which walks at edges are as long as others
+  constexpr std::int64_t many_waves = 100;  // with that many, walks at edges are as long as others
   const std::int64_t fewest_waves =
       std::max<std::int64_t>(1, cut_rows(grid, tiling, rows, preferred, many_waves).blocks / resident);
 
@@ -124,8 +124,8 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
       best = launch;
       best_steps = steps;
     }
-    // Shared rows make a wave end together. Two waves of half as long walks took 4 to 10 % more without
-    // faces, 14 to 23 % with: walks at edges are as long as others then, and take twice as long.
+    // Shared rows make a wave end together. Two waves of half as long walks are slower: walks at edges are
+    // then as long as others, and take twice the time.
     const bool fits = launch.blocks <= waves * resident;
     if (tiling.balances_tail && tiling.preferred_steps == 0 && fits) break;
   }
@@ -133,17 +133,17 @@ Launch choose_strips(const Tiling& tiling, const Box& box, const backend::Reside
 }
 
 struct Walks {
-  std::int64_t planes;  ///< of a walk
-  std::int64_t steps;   ///< that the waves of all of them take
+  std::int64_t planes;  ///< per walk
+  std::int64_t steps;   ///< of all waves
 };
 
-/// A tile's planes in so many walks, and how many steps `waves` waves of these take.
+/// Cuts a tile's planes into that many walks, and counts the steps of `waves` waves of them.
 Walks cut_tiles(const Tiling& tiling, std::int64_t planes, std::int64_t walks, std::int64_t waves) {
   const std::int64_t of_walk = divide_up(planes, walks);
   return {of_walk, waves * (of_walk + lead_of_volume_walk(tiling))};
 }
 
-/// Walks of equal length of so many tiles, of at most `longest` planes, that fill whole waves best.
+/// Walks of equal length, at most `longest` planes, for that many tiles, which fill whole waves best.
 Walks choose_walks(const Tiling& tiling, std::int64_t tiles, std::int64_t planes, std::int64_t longest,
                    std::int64_t resident) {
   constexpr std::int64_t more_walks = 200;  // than fewest, so that high fields take no longer to cut
@@ -157,14 +157,14 @@ Walks choose_walks(const Tiling& tiling, std::int64_t tiles, std::int64_t planes
   return best;
 }
 
-/// Tiles whose walks fill waves by themselves, and what is left of all `abreast`.
+/// Tiles whose walks fill waves by themselves; the rest of all `abreast` is left.
 struct SharedTiles {
   std::int64_t whole_tiles;
   Walks whole, rest;
 };
 
-/// Some tiles in walks of one length that fill waves, and the others in shorter ones, or all in walks of
-/// equal length.
+/// Either some tiles in walks of one length that fill waves and the others in shorter ones, or all in walks
+/// of equal length.
 SharedTiles share_tiles(const Tiling& tiling, std::int64_t abreast, std::int64_t planes, std::int64_t longest,
                         std::int64_t resident) {
   constexpr std::int64_t most_walks = 8;  // of a tile that fills waves with others
@@ -214,7 +214,7 @@ Launch choose_volume(const Tiling& tiling, const Box& box, const backend::Reside
   return {{{}, grid, {}}, blocks};
 }
 
-/// One warp a strip and row, found from its index.
+/// One warp per strip and row, found from its index.
 Launch choose_lines(const Tiling& tiling, const Box& box) {
   const std::int64_t first_column = box.offset[2] / tiling.anchor * tiling.anchor;
   const std::int64_t strips =
@@ -222,7 +222,7 @@ Launch choose_lines(const Tiling& tiling, const Box& box) {
   return {{}, divide_up(strips, tiling.warps_per_block)};
 }
 
-/// The pieces of an axis that overlap.
+/// Cuts an axis into overlapping pieces.
 OverlappedAxis cut_axis(const Tiling& tiling, std::int64_t begin, std::int64_t end, std::int64_t cells) {
   const std::int64_t width = tiling.tile_extent[2];
   const std::int64_t margin = tiling.left_margin;
@@ -233,8 +233,8 @@ OverlappedAxis cut_axis(const Tiling& tiling, std::int64_t begin, std::int64_t e
     return OverlappedAxis{static_cast<std::int32_t>(count), static_cast<std::int32_t>(first),
                           static_cast<std::int32_t>(second), static_cast<std::int32_t>(last)};
   };
-  // The first cell of a piece that stores from `first` on, if it ended at no face; and ending at the high
-  // face.
+  // The first cell of a piece that stores from `first` on, if it ends at no face; and whether it ends at the
+  // high face.
   const auto start_of = [&](std::int64_t first) { return first / tiling.anchor * tiling.anchor - margin; };
   const auto is_closed_high = [&](std::int64_t start) { return high && start + width >= cells; };
   if (low && high && (cells <= tiling.whole_columns || cells == width)) return axis(1, 0, end, 0);
@@ -243,23 +243,23 @@ OverlappedAxis cut_axis(const Tiling& tiling, std::int64_t begin, std::int64_t e
   if (is_closed_low) {
     start = 0;
   } else if (is_closed_high(start)) {
-    // Below 0 where it has a part of the field only.
+    // Negative if it has only a part of the field.
     return axis(1, cells - width, end, cells - width);
   }
-  // Where the first piece ends at the low face and the field is a little narrower, it knows nothing of what
-  // lies beyond the high face.
+  // If the first piece ends at the low face and the field is a little narrower, it lacks the cells outside
+  // the high face.
   const std::int64_t known = is_closed_low && high ? std::min(width, cells) : width;
   const std::int64_t second =
       is_closed_low ? (known - margin) / tiling.anchor * tiling.anchor : start + width - margin;
   if (second >= end) return axis(1, start, end, start);
-  // Of those behind the first, the last is the first one that reaches the end, or the face.
+  // Among the pieces after the first, the last is the first one that reaches the end, or the face.
   std::int64_t behind = divide_up(end - second, useful);
   while (behind > 1 && is_closed_high(second + (behind - 2) * useful - margin)) --behind;
   const std::int64_t last = second + (behind - 1) * useful - margin;
   return axis(1 + behind, start, second, is_closed_high(last) ? cells - width : last);
 }
 
-/// Strips whose walks have so many rows: that many less in the first walk, and in the last.
+/// Strips whose walks have that many rows, and `fewer` in the first walk and in the last.
 Launch cut_walks(OverlappingGrid grid, const Tiling& tiling, std::int64_t rows, std::int64_t rows_per_walk,
                  std::int64_t fewer) {
   const std::int64_t outer = std::min<std::int64_t>(2, grid.columns.count);
@@ -274,7 +274,7 @@ Launch cut_walks(OverlappingGrid grid, const Tiling& tiling, std::int64_t rows, 
   return {{{}, {}, grid}, outer_walks + inner_walks};
 }
 
-/// The shortest walks whose blocks fill one wave of the device or some: of two numbers as good the first.
+/// The shortest walks whose blocks fill whole waves of the device; between equally good numbers the first.
 Launch choose_overlapping(const Tiling& tiling, const Box& box, const backend::Residency& residency,
                           const Box& field) {
   OverlappingGrid grid{};
@@ -311,9 +311,9 @@ Launch choose_overlapping(const Tiling& tiling, const Box& box, const backend::R
   return best;
 }
 
-/// Rectangles of a box that take least for all of it. `form` has the rims that the box is a part of.
+/// Rectangles of a box that take the least time in all. `form` has the rims that contain the box.
 CutBox cut_rectangles(const Tiling& tiling, const SweepForm& form, const Box& box, const Box& field) {
-  // Lines of so many cells with what the steps reach, which ends at faces that have rims, and others.
+  // Cells of a line of `size` with the reach of the steps, which ends at faces with rims, and outside others.
   const auto needed = [&](int axis, std::int64_t size) {
     const auto [low, high] = form.rim[axis - 1];
     const std::int64_t reach = axis == 1 ? tiling.prologue_steps : tiling.left_margin;
@@ -350,7 +350,7 @@ bool has_points(const Box& box) {
   return box.extent[0] > 0 && box.extent[1] > 0 && box.extent[2] > 0;
 }
 
-/// Does choose_among() pass a form over, whatever its blocks?
+/// True if choose_among() skips a form, whatever its blocks.
 bool is_passed_over(const spider_kernel& kernel, const SweepForm& form, const backend::Residency& residency,
                     bool rows_are_aligned, const Box& whole) {
   const std::int64_t smallest =
@@ -359,7 +359,7 @@ bool is_passed_over(const spider_kernel& kernel, const SweepForm& form, const ba
          smallest < form.min_extent;
 }
 
-/// Those of as many steps, from the first to behind the last.
+/// The forms of one number of steps, from the first to one past the last.
 struct FormRange {
   std::size_t begin, end;
 };
@@ -374,9 +374,9 @@ FormRange forms_of(const spider_kernel& kernel, std::int32_t steps) {
   return {static_cast<std::size_t>(first - all), static_cast<std::size_t>(end - all)};
 }
 
-/// Of the forms `first` to before `end`, of as many steps: the first that the device has the shared memory
-/// for, that takes such rows and such a field, and whose blocks are as many as it asks for; else the last
-/// one. Its rims stay empty.
+/// Chooses among the forms `first` to before `end`, of the same number of steps: the first form that the
+/// device has shared memory for, that takes such rows and such a field, and that has at least as many blocks
+/// as it requires; otherwise the last one. Its rims stay empty.
 FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::size_t end, const Box& box,
                         bool rows_are_aligned, const backend::Residencies& residencies, const Box& field,
                         const Box& whole) {
@@ -392,14 +392,14 @@ FormLaunch choose_among(const spider_kernel& kernel, std::size_t first, std::siz
   return {last, choose_blocks(kernel.forms[last].tiling, box, residencies.at(last), field), box, {}};
 }
 
-/// A box cut for forms that have rims, and for the one of the rims beside that, `of_rims`, the last one.
+/// Cuts a box for forms that have rims, and the rims for the last form, `of_rims`.
 FormLaunch choose_with_rims(const spider_kernel& kernel, std::size_t first, std::size_t of_rims,
                             const Box& box, bool rows_are_aligned, const backend::Residencies& residencies,
                             const Box& field, const Box& whole) {
   const SweepForm& form = kernel.forms[first];
   const Tiling& tiling = kernel.forms[of_rims].tiling;
   FormLaunch chosen{first, {}, {}, {}};
-  // A device without the shared memory for these forms has the one of the rims alone.
+  // A device without shared memory for these forms uses the one of the rims alone.
   const bool has_room = residencies.at(of_rims - 1).blocks_per_multiprocessor > 0;
   if (has_room) {
     const Box inside = inside_rims(form, box, field, tiling.anchor);
@@ -418,8 +418,8 @@ std::int64_t lead_of_volume_walk(const Tiling& tiling) {
   return tiling.prologue_steps + start_planes;
 }
 
-/// Blocks that walk far drift apart, until what neighbours share has left the L2 cache. It holds more planes
-/// where they are smaller than those of a large field.
+/// Blocks that walk far drift apart until rows that neighbours share have left the L2 cache. It has room for
+/// more planes when they are smaller than a large field's.
 std::int64_t longest_volume_walk(const Tiling& tiling, const Box& box) {
   constexpr std::int64_t large_plane = std::int64_t{768} * 768;
   constexpr std::int64_t most_planes = 64;
@@ -446,7 +446,7 @@ Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Reside
     case TilingKind::overlapping:
       return choose_overlapping(tiling, box, residency, field);
     case TilingKind::rectangles:
-      break;  // of several boxes: cut_rims
+      break;  // several boxes: cut_rims
   }
   throw std::logic_error("a kind of tiling that this runtime does not know");
 }
@@ -490,7 +490,7 @@ Box inside_rims(const SweepForm& form, const Box& box, const Box& field, std::in
 std::vector<Box> boxes_beside(const Box& box, const Box& inside) {
   if (!has_points(inside)) return {box};
   std::vector<Box> beside;
-  Box left = box;  // what is not yet taken apart
+  Box left = box;  // not yet cut
   for (const int axis : {1, 2}) {
     const std::int64_t begin = inside.offset[axis];
     const std::int64_t end = begin + inside.extent[axis];
@@ -518,7 +518,7 @@ backend::FormSet forms_to_choose_from(const spider_kernel& kernel, bool rows_are
   backend::FormSet forms;
   const auto [begin, end] = forms_of(kernel, steps);
   const bool leaves_rims = has_rims(kernel.forms[begin]);
-  const std::size_t last = leaves_rims ? end - 2 : end - 1;  // which takes what the others pass over
+  const std::size_t last = leaves_rims ? end - 2 : end - 1;  // the last one takes the rest
   if (leaves_rims) forms.set(end - 1);
   for (std::size_t i = begin; i <= last; ++i) {
     const SweepForm& form = kernel.forms[i];

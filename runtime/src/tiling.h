@@ -29,56 +29,55 @@ struct BoxesLaunch {
 struct FormLaunch {
   std::size_t form;  ///< index into the kernel's forms
   Launch launch;
-  Box box;                    ///< that it computes; without points where there are no blocks
-  BoxesLaunch rims;           ///< what another form computes; without blocks where there is nothing
-  std::size_t rims_form = 0;  ///< index of that one
+  Box box;                    ///< to compute; without points if there are no blocks
+  BoxesLaunch rims;           ///< computed by another form; without blocks if empty
+  std::size_t rims_form = 0;  ///< index of that form
 };
 
-/// Cuts a box, by the kernel's TilingKind, such that the blocks fill whole waves of the device: every wave
-/// costs as many steps as its longest walk, `prologue_steps` of them for nothing. Of the numbers of waves
-/// whose walks come near to `preferred_steps`, the one with the fewest steps in all. `field` is the whole
-/// interior, whose faces count for TilingKind::overlapping.
+/// Cuts a box, by the kernel's TilingKind, so that the blocks fill whole waves of the device: every wave
+/// costs as many steps as its longest walk, and `prologue_steps` of them produce nothing. Among the numbers
+/// of waves whose walks come near to `preferred_steps`, takes the one with the fewest steps in all. `field`
+/// is the whole interior, whose faces matter for TilingKind::overlapping.
 [[nodiscard]] Launch choose_blocks(const Tiling& tiling, const Box& box, const backend::Residency& residency,
                                    const Box& field = {});
 
-/// Input steps of a walk along z before its first outputs, and what it does nothing in, in steps.
+/// Input steps of a walk along z before its first outputs, plus the steps that it idles.
 [[nodiscard]] std::int64_t lead_of_volume_walk(const Tiling& tiling);
 
-/// Planes of a walk of TilingKind::blocks that are as many as run well.
+/// The longest walk of TilingKind::blocks that runs well, in planes.
 [[nodiscard]] std::int64_t longest_volume_walk(const Tiling& tiling, const Box& box);
 
 /// Cuts a box into blocks of Tiling::tile_extent outputs for a sweep of a system, or TilingKind::boxes: along
 /// x first, then y, then z (BlockGrid::volume).
 [[nodiscard]] Launch cut_system(const Tiling& tiling, const Box& box, const backend::Residency& residency);
 
-/// Cuts up to most_boxes boxes for one launch of TilingKind::rectangles. `form` is one that leaves rims.
+/// Cuts up to most_boxes boxes for one launch of TilingKind::rectangles. `form` leaves rims.
 [[nodiscard]] BoxesLaunch cut_rims(const Tiling& tiling, const SweepForm& form, const std::vector<Box>& boxes,
                                    const Box& field);
 
-/// Does a form leave rims of the field, or small fields, to the last one of its steps?
+/// True if a form leaves rims of the field, or small fields, to the last form of its number of steps.
 [[nodiscard]] bool has_rims(const SweepForm& form);
 
-/// The cells of a box that a form computes which has rims; those along x begin and end at multiples of
-/// `vector`. Without points where the box lies in rims, or the field is smaller than SweepForm::least.
+/// The cells of a box that a form with rims computes; along x they begin and end at multiples of `vector`.
+/// Without points if the box lies in rims, or the field is smaller than SweepForm::least.
 [[nodiscard]] Box inside_rims(const SweepForm& form, const Box& box, const Box& field, std::int64_t vector);
 
-/// What of a box is beside `inside`, a box within it that may have no points: boxes that share no cell.
+/// The rest of a box around `inside`, a box within it that may have no points: boxes that share no cell.
 [[nodiscard]] std::vector<Box> boxes_beside(const Box& box, const Box& inside);
 
-/// Is form i the last of those that advance as many time steps?
+/// True if form i is the last one of its number of time steps.
 [[nodiscard]] bool is_last_form(const spider_kernel& kernel, std::int32_t i);
 
-/// The forms of so many steps that choose_form() may choose, or asks the residency of, for such rows and a
-/// field like `whole`, whatever the residencies of those that are not loaded.
+/// The forms of that many steps that choose_form() may choose, or whose residency it needs, for such rows and
+/// a field like `whole`, whatever the residencies of forms that are not loaded.
 [[nodiscard]] backend::FormSet forms_to_choose_from(const spider_kernel& kernel, bool rows_are_aligned,
                                                     const backend::Residencies& residencies,
                                                     std::int32_t steps, const Box& whole);
 
-/// Cuts a box for the first of the kernel's forms of so many time steps that the device has the shared memory
-/// for, that takes such rows, and whose blocks are as many as it asks for; else for the last of them. Where
-/// the first has rims all have, but for the last one, which computes them. What a field must be large enough
-/// for is asked of `whole`, the field without the cells that place_fields() adds; where that is empty none
-/// are added.
+/// Cuts a box for the first of the kernel's forms of that many time steps that the device has shared memory
+/// for, that takes such rows, and that has at least as many blocks as it requires; otherwise for the last
+/// one. If the first has rims, all do but the last one, which computes them. `whole`, the field without the
+/// cells that place_fields() adds, decides whether a field is large enough; if it is empty, none are added.
 [[nodiscard]] FormLaunch choose_form(const spider_kernel& kernel, const Box& box, bool rows_are_aligned,
                                      const backend::Residencies& residencies, std::int32_t steps = 1,
                                      const Box& field = {}, const Box& whole = {});

@@ -11,10 +11,10 @@
 
 namespace spider {
 
-/// What the sweeps are given in turn: after each the output becomes the input, the input the previous field,
-/// and that the output. Without a previous field, or where the output is its memory, two fields take turns;
-/// of sweeps that write the step before, too, two pairs. A `Sweep` has the fields of spider_sweep of these
-/// names.
+/// The fields of successive sweeps. After each one the output becomes the input, the input the previous
+/// field, and that the output. Without a previous field, or if the output is its memory, two fields take
+/// turns; sweeps that also write the step before alternate between two pairs. A `Sweep` has the fields of
+/// spider_sweep of these names.
 template <class Sweep>
 [[nodiscard]] std::vector<Sweep> rotate(const Sweep& first) {
   std::vector<Sweep> turns{first};
@@ -38,7 +38,7 @@ template <class Sweep>
   return turns;
 }
 
-/// The same of the single steps behind sweeps of pairs: from where a turn begins, each in the place of its
+/// The same for the single steps after sweeps of pairs: from the begin of a turn, each in the place of its
 /// previous field.
 template <class Sweep>
 [[nodiscard]] std::vector<Sweep> rotate_in_place(const Sweep& turn) {

@@ -330,5 +330,53 @@ TEST(Numbers, AreDoublesWhereAnyFieldIs) {
   EXPECT_TRUE(plan_of("fields: {u: {}, a: {storage: f64}}\nstages: [{u: u + a}]\n").in_doubles);
 }
 
+/// Sweeps of u with the neighbours' sum `s`.
+SystemPlan plan_of_sums(const std::string& fields, const std::string& stages) {
+  return plan_of(
+      "fields: " + fields +
+      "\noperators: {s: {shape: star, radius: 1, coefficients: {center: 0, y: [1, 1], x: [1, 1]}}}\n"
+      "stages:\n  - " +
+      stages + "\n");
+}
+
+TEST(Updates, AreSweepsThatReadOneFieldAroundThePoint) {
+  const SystemPlan heat = plan_of_sums("[u]", "{u: 0.6*u + 0.1*s(u)}");
+  ASSERT_TRUE(heat.sweeps[0].update);
+  EXPECT_FALSE(heat.sweeps[0].update->spec.update) << "the sum is all";
+  ASSERT_EQ(heat.sweeps[0].update->spec.taps.size(), 5U);
+  EXPECT_EQ(heat.sweeps[0].update->spec.taps[2].weight, 0.6);
+  const SystemPlan wave = plan_of_sums("[u, k, w]", "{w: 2*u - w + k*(s(u) - 4*u)}");
+  ASSERT_TRUE(wave.sweeps[0].update);
+  EXPECT_EQ(wave.sweeps[0].update->input, 0);
+  EXPECT_EQ(wave.sweeps[0].update->previous, 2);
+  EXPECT_EQ(wave.sweeps[0].update->fields, std::vector{1});
+  const SystemPlan two = plan_of_sums("[u, g]", "{g: \"s(u)^2 + (u[0, 1] - u)^2\"}");
+  ASSERT_TRUE(two.sweeps[0].update);
+  EXPECT_EQ(two.sweeps[0].update->spec.sums.size(), 2U);
+}
+
+TEST(Updates, AreNoOtherSweeps) {
+  EXPECT_FALSE(plan_of_sums("[u, v]", "{u: s(u), v: s(v)}").sweeps[0].update) << "writes two";
+  EXPECT_FALSE(plan_of_sums("[u, v]", "{u: s(u) + s(v)}").sweeps[0].update) << "reads two around the point";
+  EXPECT_FALSE(plan_of_sums("[u, k]", "{u: s(k*u)}").sweeps[0].update) << "weights that vary";
+  EXPECT_FALSE(plan_of("fields: [u, v]\nstages: [{u: u + v}]\n").sweeps[0].update) << "no sum";
+  EXPECT_FALSE(plan_of_sums("{u: {}, k: {axes: [x]}}", "{u: k*s(u)}").sweeps[0].update)
+      << "a field of one axis";
+  EXPECT_FALSE(plan_of_sums("{u: {}, w: {storage: f64}}", "{w: s(u)}").sweeps[0].update)
+      << "f32 sums of doubles";
+}
+
+TEST(Updates, AreAsAccurateAsF32) {
+  const SystemPlan exact = plan_of_sums("{u: {storage: f16}}", "{u: 0.6*u + 0.1*s(u)}");
+  ASSERT_TRUE(exact.sweeps[0].update);
+  EXPECT_EQ(exact.sweeps[0].update->plan.engine, Engine::sparse) << "f16 has 6, times 0.1";
+  EXPECT_LE(exact.sweeps[0].update->plan.error_bound.sum, 0x1p-16);
+  const SystemPlan wide = plan_of(
+      "fields: {u: {storage: f16}, w: {storage: f16}}\n"
+      "operators: {s: {shape: gaussian, sigma: 5, truncate: 3}}\n"
+      "stages: [{w: s(u)}]\n");
+  EXPECT_FALSE(wide.sweeps[0].update) << "its weights are not f16 numbers, and CUDA cores have 961 to add";
+}
+
 }  // namespace
 }  // namespace spidergen::plan

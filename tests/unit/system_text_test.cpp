@@ -119,8 +119,8 @@ constexpr const char* scalar_names[] = {"dt"};
 
 TEST(SystemText, HasASweepForEachStageThatIsNotFused) {
   const std::string source = files_of(
-                                 "dimensions: 1\nboundary: nearest\nfields: [u, w]\nstages: [{u: \"u + "
-                                 "w[1]\"}, {w: \"w + u[1]\"}]\n")
+                                 "dimensions: 1\nboundary: nearest\nfields: [u, w, k]\nstages: [{u: \"u + "
+                                 "w[1]*k[1]\"}, {w: \"w + u[1]*k[1]\"}]\n")
                                  .source;
   EXPECT_TRUE(has(source, "/// Stage 1: u.\nstruct Sweep0 : Fields {"));
   EXPECT_TRUE(has(source, "/// Stage 2: w.\nstruct Sweep1 : Fields {"));
@@ -129,6 +129,19 @@ TEST(SystemText, HasASweepForEachStageThatIsNotFused) {
   EXPECT_EQ(count(source, "written[written_count] = {{1, false}};"), 1U);
   EXPECT_FALSE(has(source, "p.template bounded"));
   EXPECT_EQ(count(source, "bounded_low[3] = {0, 0, 0}, bounded_high[3] = {0, 0, 0};"), 2U);
+}
+
+TEST(SystemText, HasTheKernelOfAnUpdateInThePlaceOfASweep) {
+  const std::string source = files_of(
+                                 "dimensions: 2\nboundary: nearest\nfields: [k, u, w]\nstages: [{w: \"w + "
+                                 "k*(u[0, 1] + u[0, -1])\"}]\n")
+                                 .source;
+  EXPECT_TRUE(has(source, "#include <spider/host_form.h>\n"));
+  EXPECT_TRUE(has(source, "/// Stage 1: w. update0 computes it.\nstruct Sweep0 {"));
+  EXPECT_TRUE(has(source, "constexpr std::int32_t fields_of_update0[] = {0};\n"));
+  EXPECT_TRUE(has(source, "by_update0 = {&update0::kernel, 1, 2, fields_of_update0};"));
+  EXPECT_TRUE(has(source, "spider::system_sweep<Sweep0>(1, &by_update0),"));
+  EXPECT_FALSE(has(source, "spider::system_form<"));
 }
 
 TEST(SystemText, BoundsWhatAFusedStageReadsAround) {

@@ -30,7 +30,7 @@ int chunks_of(const plan::LowRank& lists, bool along_y) {
   return along_y ? lists.row_chunks : lists.chunks;
 }
 
-/// How many operands a sum has in a pass.
+/// The number of a sum's operands in a pass.
 int operand_count(const plan::LowRank& lists, bool along_y) {
   return static_cast<int>(lists.pairs.size()) * chunks_of(lists, along_y) * lists.terms;
 }
@@ -79,7 +79,7 @@ std::string scales_text(const std::vector<plan::LowRank>& low_rank) {
                      constants_text("float", "result_scale_of", scales, ", "));
 }
 
-/// The composed boundary as two passes see it: constants are 0, and what they add comes apart.
+/// The composed boundary for two passes: constants are 0, and their contribution is added separately.
 spec::StencilSpec with_rules_of_passes(const spec::StencilSpec& spec) {
   spec::StencilSpec composed = plan::with_composed_rules(spec);
   for (const int axis : {spec::axis_y, spec::axis_x}) {
@@ -111,7 +111,7 @@ std::string held_struct(const plan::BoundaryContribution& added, double scale) {
                                                   {"high_columns", fmt::to_string(near_columns[1])}});
 }
 
-/// A plan whose taps are those that the lists keep of all steps.
+/// A plan with the taps of all steps that the truncated lists still have.
 plan::KernelPlan with_kept_taps(const plan::KernelPlan& plan) {
   plan::KernelPlan kept = plan;
   const plan::LowRank& lists = plan.contraction.low_rank.front();

@@ -28,7 +28,7 @@ std::string list_text(spec::Storage storage, const std::vector<double>& list) {
 
 SchemeText text_of(const plan::Passes2d& scheme, const Kernel& kernel) {
   const plan::Contraction& contraction = kernel.contraction();
-  const plan::LowRank& lists = contraction.low_rank.front();  // all reach as far
+  const plan::LowRank& lists = contraction.low_rank.front();  // all have the same reach
   const spec::Storage storage = kernel.spec.storage;
   std::vector<std::string> along_x;
   std::vector<std::string> along_y;

@@ -16,7 +16,7 @@
 namespace spidergen::emit {
 namespace {
 
-/// A row of the table for each dy, of all dx.
+/// A row of the table for each dy, with all dx.
 std::string weights_text(const plan::RimTiles& tiles) {
   const int columns = tiles.column_high - tiles.column_low + 1;
   std::vector<std::vector<double>> rows(static_cast<std::size_t>(tiles.row_high - tiles.row_low + 1),
@@ -68,7 +68,7 @@ std::string rims_namespace(const plan::RimTiles& tiles, const spec::StencilSpec&
 
 std::string with_rims(std::string form, const plan::Rims& rims, const std::array<int, 2>& least) {
   for (const std::string_view stencil : {"<Stencil", "<WithBoundaryContribution"}) {
-    if (rims == plan::Rims{}) break;  // those of small fields are swept alone
+    if (rims == plan::Rims{}) break;  // rims of small fields are swept alone
     if (const std::size_t at = form.find(stencil); at != std::string::npos)
       form.replace(at, stencil.size(), fmt::format("<spider::ConcurrentWithRims<{}>", stencil.substr(1)));
   }

@@ -7,11 +7,11 @@
 
 namespace spidergen::emit {
 
-/// What a scheme puts into templates/kernel.cu.in.
+/// A scheme's part of templates/kernel.cu.in.
 struct SchemeText {
   std::string stencil;             ///< `struct Stencil`, for the scheme's device header, with its tables
   std::vector<std::string> forms;  ///< ways to sweep, from large boxes to small ones
-  std::vector<std::string> more_schemes = {};  ///< whose headers forms beside the scheme's own take
+  std::vector<std::string> more_schemes = {};  ///< schemes of further forms, for their headers
 };
 [[nodiscard]] SchemeText text_of(const plan::Stream1d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Tile2d&, const Kernel& kernel);
@@ -31,10 +31,10 @@ struct SchemeText {
 [[nodiscard]] SchemeText text_of(const plan::OneList&, const Kernel& kernel);
 
 /// `struct WithBoundaryContribution`, the Stencil of a 3D kernel on tensor cores whose constant faces add to
-/// results; `scale` is what sums are multiplied with.
+/// results; `scale` is the factor of sums.
 [[nodiscard]] std::string held_volume_struct(const plan::BoundaryContribution& added, double scale);
 
-/// `struct Stencil` alone of time steps.
+/// `struct Stencil` for time steps.
 [[nodiscard]] std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel);
 
 /// Each adds its scheme's lines to the report (describe.h).

@@ -16,14 +16,14 @@
 namespace spidergen::emit {
 namespace {
 
-/// Whose sums some products are; of bands along x those of the first of each.
+/// The sums of products; for bands along x those of the first product of each.
 std::vector<std::string> sums_of(const plan::Contraction& contraction, int first, int end, int step) {
   std::vector<std::string> sums;
   for (int i = first; i < end; i += step) sums.push_back(fmt::to_string(contraction.products[i].sum));
   return sums;
 }
 
-/// The first `count` operands of bands, which are those along y, and the taps that they hold.
+/// The first `count` operands of bands, those along y, and their taps.
 std::string column_operands_text(const plan::KernelPlan& plan, const plan::Contraction& contraction,
                                  const pack::PackedKernel& packed, int count) {
   std::vector<std::string> blocks;
@@ -38,7 +38,7 @@ std::string column_operands_text(const plan::KernelPlan& plan, const plan::Contr
   return fmt::format("{}", fmt::join(blocks, "\n"));
 }
 
-/// Those along x: two words of each lane, in registers 0 and 2.
+/// The operands along x: two words of each lane, in registers 0 and 2.
 std::string comb_words_text(const plan::Contraction& contraction, const pack::PackedKernel& packed) {
   std::string text;
   for (std::size_t i = 0; i < contraction.operands.size(); ++i) {
@@ -94,7 +94,7 @@ SchemeText text_of(const plan::Star2d& tiles, const Kernel& kernel) {
   return {render_part("star2d.cu.in", bindings), forms};
 }
 
-/// Products of both bands, then the forms of tiles, from the largest.
+/// Describes the products of both bands, then the forms of tiles, from the largest.
 void describe(const plan::Star2d& tiles, const plan::KernelPlan& plan, Lines& lines) {
   const plan::Contraction& contraction = plan.contraction;
   lines.push_back(fmt::format(

@@ -11,7 +11,7 @@ namespace {
 
 using Scheme = plan::Stepping2d;
 
-/// Of each sum a row of the table for each dy, of all dx.
+/// For each sum a row of the table for each dy, with all dx.
 std::string weights_text(const Scheme& scheme, const spec::StencilSpec& spec,
                          double Scheme::Weight::*member) {
   return table_of_sums(spec, "\n", [&](int sum) {

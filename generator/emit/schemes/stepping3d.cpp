@@ -19,7 +19,7 @@ int weight_rows(const Scheme& scheme) {
   return (2 * scheme.radius[spec::axis_z] + 1) * (2 * scheme.radius[spec::axis_y] + 1);
 }
 
-/// Each has all dx.
+/// The rows, each with all dx.
 std::string weights_text(const Scheme& scheme, const spec::StencilSpec& spec) {
   const int count = 2 * scheme.radius[spec::axis_x] + 1;
   return table_of_sums(spec, "\n", [&](int sum) {

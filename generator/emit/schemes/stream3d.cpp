@@ -25,8 +25,8 @@ std::vector<std::string> sources_of(const plan::Contraction& contraction, int fi
   return lines;
 }
 
-/// {plane, row, source, operand, metadata, selector} of each product, and its sum behind them where it is not
-/// the first: a spider::PlaneProduct.
+/// {plane, row, source, operand, metadata, selector} of each product, followed by its sum where it is not the
+/// first: a spider::PlaneProduct.
 std::vector<std::string> products_of(const plan::Contraction& contraction, const pack::PackedKernel& packed) {
   std::vector<std::string> lines;
   const int first_plane = contraction.plane_high - contraction.plane_low + 1 - contraction.planes_in_flight();

@@ -7,14 +7,14 @@ namespace {
 
 constexpr int registers_beside_tile = 24;
 
-// Input rows of an output row with which low tiles read few rows twice.
+// Up to this many input rows per output row, low tiles read few rows twice.
 constexpr int most_rows_of_low_tiles = 9;
 
-// Beyond this, tiles in shared memory have not been measured: they read ever more rows twice.
+// Tiles in shared memory have not been measured with more rows: they read ever more of them twice.
 constexpr int most_rows_spanned = 15;
 
-// Sums of u8 fields have no other scheme on tensor cores: 30 products in two blocks of a multiprocessor take
-// 185 us for 8192 x 8192 points on an H200, CUDA cores 650.
+// Sums of u8 fields have no other scheme on tensor cores: with two blocks a multiprocessor, 30 products take
+// 185 us for 8192 x 8192 points on an H200; CUDA cores take 650.
 int most_products(const Contraction& contraction) {
   return contraction.element_bytes == 1 ? 30 : 15;
 }
@@ -22,9 +22,9 @@ int min_blocks_per_sm(const Contraction& contraction) {
   return contraction.element_bytes == 1 ? 2 : 3;
 }
 
-/// A lane's registers where a block has the inputs of its tile in shared memory.
+/// Registers of a lane where a block's tile has its inputs in shared memory.
 int registers_of_tile(const Contraction& contraction) {
-  // Products of two rows are two abreast, of half of the columns each.
+  // Products of two rows come in two abreast, each with half of the columns.
   const int abreast = contraction.rows_per_product();
   return registers_beside_tile +
          registers_per_accumulator * contraction.rows_in_flight() * abreast * contraction.sums() +
@@ -32,7 +32,7 @@ int registers_of_tile(const Contraction& contraction) {
          registers_per_fragment * fragments_of(contraction) * abreast;
 }
 
-/// The farther taps reach, the more rows lower tiles read twice.
+/// The farther taps reach, the more rows low tiles read twice.
 int rows_of_high_tiles(const Contraction& contraction) {
   constexpr int rows_of_far_reach = 12;
   if (contraction.rows_spanned() <= most_rows_of_low_tiles) return 16;
@@ -40,15 +40,15 @@ int rows_of_high_tiles(const Contraction& contraction) {
   return contraction.rows_spanned() < rows_of_far_reach ? 32 : 40;
 }
 
-/// Four rows of each warp, one behind the other half of the banks further. Bytes wait in registers.
+/// Four rows of each warp, each shifted by half of the banks. Bytes wait in registers instead.
 int warp_stage_bytes(const Contraction& contraction) {
   constexpr int rows = 4;
   const int row_bytes = tile_outputs * contraction.element_bytes + line_bytes / 2;
   return contraction.mapping.pairs_rows() && contraction.element_bytes == 2 ? rows * row_bytes : 0;
 }
 
-/// Shared memory of a block whose tile has so many rows. A row that is not aligned begins anywhere in its
-/// first vector, and takes one more.
+/// Shared memory of a block whose tile has `rows` rows. An unaligned row begins anywhere in its first vector,
+/// and needs one more.
 int tile_bytes(const Contraction& contraction, int rows) {
   const int input_rows = rows + contraction.rows_spanned() - 1;
   const int row_bytes =
@@ -56,8 +56,8 @@ int tile_bytes(const Contraction& contraction, int rows) {
   return 2 * line_bytes + input_rows * row_bytes + TileForm::warps_per_block * warp_stage_bytes(contraction);
 }
 
-/// Tiles of so many rows, the inputs of a block's together in shared memory; as many blocks as registers and
-/// the shared memory of sm_90 have room for.
+/// Tiles of `rows` rows; a block's inputs are in shared memory. As many blocks as the registers and the
+/// shared memory of sm_90 allow.
 TileForm block_form(const Contraction& contraction, int rows) {
   constexpr int most_blocks = 6;
   const int registers = TileForm::warps_per_block * threads_per_warp * registers_of_tile(contraction);
@@ -71,7 +71,7 @@ TileForm block_form(const Contraction& contraction, int rows) {
   return form;
 }
 
-/// Tiles of one warp each, which has all inputs of its own in registers; two abreast.
+/// Tiles of one warp each, with all its inputs in registers; two abreast.
 TileForm form_in_registers(const Contraction& contraction, int rows, int tiles_down, int most_warps) {
   const int steps = (rows + contraction.rows_spanned() - 1) / contraction.rows_per_product();
   const int fragments = steps * fragments_of(contraction) * contraction.rows_per_product();
@@ -86,10 +86,10 @@ TileForm form_in_registers(const Contraction& contraction, int rows, int tiles_d
   return form;
 }
 
-/// Lower tiles than the high ones, of `high_rows` rows, for small boxes, which are done sooner if every warp
-/// waits for its own inputs only, and has them in registers: small blocks share a multiprocessor evenly,
-/// until there are fewer than two for each. Where registers have room for too few, or taps reach so far that
-/// low tiles mostly read what others read, too, inputs are in shared memory.
+/// Lower tiles than the high ones of `high_rows` rows, for small boxes. These finish sooner if every warp
+/// waits only for its own inputs, in registers: small blocks share a multiprocessor evenly, until each has
+/// fewer than two. Where registers have room for too few, or taps reach so far that low tiles mostly read the
+/// same rows, inputs are in shared memory.
 std::vector<TileForm> lower_forms(const Contraction& contraction, int high_rows) {
   constexpr int least_blocks_in_registers = 4;
   TileForm middle = form_in_registers(contraction, 8, 2, 16);
@@ -105,9 +105,9 @@ std::vector<TileForm> lower_forms(const Contraction& contraction, int high_rows)
   return {middle, block_form(contraction, TileForm::low_rows)};
 }
 
-/// All of a kernel: those for rows that are not aligned come behind those for rows that are, for in code for
-/// both the compiler orders the loads of aligned ones less well, by up to 4 %. Beside the operands of so many
-/// products that two blocks fill the registers, high tiles of such rows would spill.
+/// All forms of a kernel. Unaligned rows have separate forms, after the aligned ones: in code for both, the
+/// compiler schedules aligned loads up to 4 % slower. Where two blocks' operands fill the registers, high
+/// tiles of unaligned rows would spill.
 std::vector<TileForm> all_forms(const Contraction& contraction, const TileForm& high,
                                 const std::vector<TileForm>& lower) {
   std::vector<TileForm> allows_unaligned;
@@ -124,12 +124,12 @@ std::vector<TileForm> all_forms(const Contraction& contraction, const TileForm& 
   return forms;
 }
 
-/// A fit to sweeps of 10240 x 10240 points on an H200: 107.3 us for 4 products, 111 for 11 and 138.8 for 15.
-/// Of as many products windows are taken, whose loads are whole vectors. Updates of several sums leave fewer
-/// blocks: of two with 6, 9 and 11 products they took 111.0, 132.3 and 147.8 us. Of u8 fields, whose bytes
-/// become f16 on their way, 77 us for 2 products, 85 for 4, 170 for 15 and 290 for 30.
+/// Fitted to sweeps of 10240 x 10240 points on an H200: 107.3 us for 4 products, 111 for 11 and 138.8 for 15.
+/// With equal products windows are taken, whose loads are whole vectors. Updates of several sums leave fewer
+/// blocks: with two sums of 6, 9 and 11 products they took 111.0, 132.3 and 147.8 us. u8 fields, whose bytes
+/// are converted to f16, take 77 us for 2 products, 85 for 4, 170 for 15 and 290 for 30.
 double estimate_us(const spec::StencilSpec& spec, const Contraction& contraction) {
-  constexpr double copy_us = 104.4;  // of 4 bytes a point
+  constexpr double copy_us = 104.4;  // for 4 bytes a point
   constexpr double half_vectors_us = 0.1;
   const auto products = static_cast<double>(contraction.products.size());
   const bool of_bytes = contraction.element_bytes == 1;

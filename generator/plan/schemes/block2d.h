@@ -8,15 +8,15 @@
 
 namespace spidergen::plan {
 
-/// Tiles in shared memory: a block requests all its inputs at once, by bulk copies
+/// Tiles in shared memory: a block requests all its inputs together, by bulk copies
 /// (runtime/device/spider/kernels/block2d.h).
 struct Block2d {
   static constexpr std::string_view name = "block2d";
 
-  std::vector<TileForm> forms;  ///< from high tiles to low ones, then those for any rows
-  int window_vectors = 0;       ///< of 16 bytes, that hold an input row of a warp's tile
-  int stage_bytes = 0;  ///< of a warp, where outputs of pairs of rows wait that are not aligned, so that it
-                        ///< stores neighbouring words
+  std::vector<TileForm> forms;  ///< from high tiles to low ones, then those for unaligned rows
+  int window_vectors = 0;       ///< of 16 bytes, in an input row of a warp's tile
+  int stage_bytes = 0;          ///< of a warp: stages unaligned outputs of pairs of rows, so that it stores
+                                ///< neighbouring words
   int estimated_registers = 0;
   int shared_bytes = 0;
 

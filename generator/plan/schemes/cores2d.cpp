@@ -11,25 +11,24 @@
 namespace spidergen::plan {
 namespace {
 
-// More multiply-adds than this in a tile, which are all in the code, do not fit the instruction cache of a
-// multiprocessor whose warps are at different places of it: measured on an H200. Registers besides sums and
-// inputs, and how many lanes at the ends of a warp may be without outputs.
+// Most multiply-adds of a tile, all of them unrolled: more overflow the instruction cache of a multiprocessor
+// whose warps are at different places of the code (measured on an H200). Then registers in addition to sums
+// and inputs, and the most lanes without outputs at the ends of a warp.
 constexpr int most_products = 1700;
-// Of doubles more spilled: a box of radius 3 took 638 us with 12 rows and 723 with 16.
+// For f64 more spill: a box of radius 3 took 638 us with 12 rows and 723 with 16.
 constexpr int most_products_of_doubles = 1300;
 constexpr int base_registers = 4;
 constexpr int usual_registers = 104;
 constexpr int most_registers = 144;
-constexpr int conversion_registers = 32;  // of 16-bit cells
-// Sums of shared rows begin late: sobel2d took 126 us instead of 132 with 96 registers, of which nvcc spills
-// none.
+constexpr int conversion_registers = 32;  // for 16-bit cells
+// Sums of shared rows begin late: with 96 registers and no spills, sobel2d took 126 us instead of 132.
 constexpr int shared_row_registers = 32;
 constexpr int register_unit = 8;
-constexpr int most_warps = 20;  // of a multiprocessor: more were no faster
-// The same where an update reads fields, some rows ahead; beside constant faces more registers are needed.
+constexpr int most_warps = 20;  // of a multiprocessor: more are no faster
+// The same where an update prefetches rows of fields; with constant faces more registers are needed.
 constexpr int most_warps_of_fields = 16;
 constexpr int most_warps_of_fields_and_constants = 12;
-// Of more, multiply-adds take longer than memory, and idle lanes cost time. Walks of doubles are slower.
+// With more, multiply-adds take longer than memory, and idle lanes cost time. Walks of f64 are slower.
 constexpr int most_taps = 40;
 constexpr int most_taps_of_doubles = 81;
 constexpr int fewest_rows = 8;
@@ -45,9 +44,9 @@ int registers_of(const Contraction& contraction, int rows, int steps_in_flight) 
   return base_registers + (rows + steps_in_flight - 1) * vector_words + numbers * number_words(contraction);
 }
 
-/// The smallest tile of which three quarters of the input rows are its own: many of them are resident, and
-/// few rows are read again. Far reaches have none; they take the largest that leaves registers for other
-/// warps. Where an update reads fields `many_warps` are faster than large tiles.
+/// The smallest tile whose own rows are three quarters of its input rows: many are resident, and few rows are
+/// read again. With a far reach there is none; then the largest that leaves registers for other warps. Where
+/// an update reads fields, `many_warps` are faster than large tiles.
 int choose_rows(const Contraction& contraction, int steps_in_flight, bool many_warps) {
   const int outputs = vector_bytes / contraction.element_bytes;
   const auto taps = static_cast<int>(contraction.taps.size());
@@ -68,14 +67,14 @@ int choose_rows(const Contraction& contraction, int steps_in_flight, bool many_w
 
 constexpr int for_constants = 48;
 
-/// Registers that finding cells beyond the faces takes while rows wait in others, so that none are spilled.
+/// Registers for locating ghost cells while loaded rows wait in registers, so that none spill.
 int registers_at_faces(const spec::StencilSpec& spec) {
   constexpr int for_maps = 24;
   int most = 0;
   for (const spec::AxisBoundary& axis : spec.boundary) {
     for (const spec::Face& face : {axis.low, axis.high}) {
       const bool has_constants = face.rule == spec::BoundaryRule::constant ||
-                                 face.rule == spec::BoundaryRule::antisymmetric;  // 0, and signs
+                                 face.rule == spec::BoundaryRule::antisymmetric;  // zeros, and signs
       if (has_constants) return for_constants;
       if (face.rule != spec::BoundaryRule::halo) most = for_maps;
     }
@@ -83,15 +82,15 @@ int registers_at_faces(const spec::StencilSpec& spec) {
   return most;
 }
 
-/// How many warps a multiprocessor has.
+/// The most warps of a multiprocessor.
 int most_warps_of(const spec::StencilSpec& spec) {
   if (work_of_update(spec).fields == 0) return most_warps;
   return registers_at_faces(spec) == for_constants ? most_warps_of_fields_and_constants
                                                    : most_warps_of_fields;
 }
 
-/// The tap rows of sum `sum`, where each is a multiple of the first, as of Sobel's operators: then the row is
-/// added up once for each input row. Other sums have none.
+/// The tap rows of sum `sum`, where each is a multiple of the first, as in Sobel's operators: the row is then
+/// summed once for each input row. None for other sums.
 std::vector<SharedRow> find_shared_rows(const Contraction& contraction, int sum) {
   std::map<int, std::vector<CoreTap>> rows;  // by step
   for (const CoreTap& tap : contraction.taps) {
@@ -136,14 +135,14 @@ Offer<Cores2d> Cores2d::plan(const Problem& problem, const Contraction& contract
   if (tile.tile_rows == 0) return Offer<Cores2d>::none("sums and inputs of a tile find no room in registers");
   tile.estimated_registers =
       registers_of(contraction, tile.tile_rows, steps_in_flight) + registers_at_faces(problem.spec);
-  // One sum by itself keeps the order in which it is added, and so its bits.
+  // A single sum is always added in the same order, and so has the same bits.
   for (int sum = 0; problem.spec.sums.size() > 1 && sum < std::ssize(problem.spec.sums); ++sum) {
     const std::vector<SharedRow> rows = find_shared_rows(contraction, sum);
     tile.shared_rows.insert(tile.shared_rows.end(), rows.begin(), rows.end());
   }
   if (!tile.shared_rows.empty()) {
     tile.estimated_registers -= shared_row_registers;
-    // Whose place the next tile takes at once: sobel2d took 111.4 us instead of 112.8.
+    // The next tile takes its place immediately: sobel2d took 111.4 us instead of 112.8.
     if (contraction.element_bytes < word_bytes) tile.warps_per_block = 1;
   } else if (contraction.element_bytes < word_bytes) {
     tile.estimated_registers += conversion_registers;

@@ -12,19 +12,18 @@ int warp_columns(const Contraction& contraction) {
   return threads_per_warp * core_row_outputs(contraction.element_bytes);
 }
 
-// Addresses, strides, counters, copies and what the compiler needs besides.
+// Addresses, strides, counters, copies and the compiler's temporaries.
 constexpr int base_registers = 60;
 
-// Of the multiprocessors that are meant for many blocks.
+// For multiprocessors with many blocks.
 constexpr int most_multiprocessor_bytes = 160 * 1024;
 
-// Multiply-adds of a step in the code: more do not fit the instruction cache. Those of one row a thread may
-// be twice as many, which nvcc takes 12 s for: a table of taps would be slower still.
+// Most unrolled multiply-adds of a step: more overflow the instruction cache. One row a thread may have twice
+// as many, which nvcc compiles in 12 s: a table of taps would be even slower.
 constexpr int most_step_products = 2048;
 
-/// A block: warps side by side and one below the other, each with some rows; how many groups of planes are on
-/// their way, of how many planes; and the registers that this leaves to a thread where a multiprocessor has
-/// `blocks` such blocks.
+/// A block: warps across and down, each with some rows; groups of planes in flight and planes in a group; and
+/// the registers that this leaves to a thread where a multiprocessor has `blocks` such blocks.
 struct Block {
   int rows_per_thread;
   int warps_across;
@@ -35,10 +34,10 @@ struct Block {
   int registers;
 };
 
-// In the order of preference, as measured on an H200 at 768 x 768 x 768. Three rows a thread share the rows
-// around them; more leave too few warps, or spill. Two-byte cells are waited for longer: with two planes
-// between barriers stars of radius 1 and 2 and a box of radius 1 took 580, 619 and 711 us, with one plane
-// 698, 726 and 789.
+// In order of preference, measured on an H200 at 768 x 768 x 768. Three rows a thread share the rows around
+// them; more leave too few warps, or spill. Two-byte cells have longer waits: with two planes between
+// barriers, stars of radius 1 and 2 and a box of radius 1 took 580, 619 and 711 us, with one plane 698, 726
+// and 789.
 constexpr std::array<Block, 3> wide_blocks{
     {{3, 1, 12, 1, 3, 1, 168}, {2, 1, 8, 1, 3, 1, 255}, {1, 1, 8, 1, 3, 1, 255}}};
 constexpr std::array<Block, 5> narrow_blocks{{{3, 2, 8, 1, 2, 2, 128},
@@ -47,25 +46,25 @@ constexpr std::array<Block, 5> narrow_blocks{{{3, 2, 8, 1, 2, 2, 128},
                                               {2, 1, 8, 1, 4, 1, 255},
                                               {1, 1, 8, 1, 4, 1, 255}}};
 
-// Of taps in three planes blocks that are twice as wide, in short walks: a star of radius 1 took 1882 us of
-// f64 fields instead of 1903, and of f32 953 instead of 967; one of radius 2, of f32, 999 instead of 972.
+// For taps in three planes, blocks twice as wide, in short walks: a star of radius 1 took 1882 us in f64
+// instead of 1903, and 953 in f32 instead of 967; one of radius 2 in f32 took 999 instead of 972.
 constexpr Block short_block{3, 2, 8, 1, 2, 1, 128};
 constexpr int most_planes_of_short = 3;
 constexpr int short_steps = 6;
 
-// With an update, whose inputs wait in registers for a step, fewer rows: of acoustic3d on an H200 three rows
-// spilled and took 3932 us, two 2219, one 2343. A plane more on its way takes 2280, for it drives inputs that
-// are read again out of the L2 cache.
+// With an update, whose inputs wait in registers for a step, fewer rows: acoustic3d on an H200 spilled with
+// three rows and took 3932 us, with two 2219, with one 2343. One more plane in flight takes 2280: it evicts
+// inputs from the L2 cache before they are read again.
 constexpr std::array<Block, 3> update_blocks{
     {{2, 1, 12, 1, 2, 1, 168}, {1, 1, 16, 1, 2, 1, 128}, {1, 1, 8, 1, 2, 1, 255}}};
 constexpr std::array<Block, 3> narrow_update_blocks{
     {{2, 1, 12, 1, 4, 1, 168}, {1, 1, 16, 1, 4, 1, 128}, {1, 1, 8, 1, 4, 1, 255}}};
 
-// Multiply-adds of a thread between two barriers, where those are two planes.
+// Multiply-adds of a thread between two barriers that are two planes apart.
 constexpr int most_group_products = 1024;
 
-// Of the floor of memory or multiply-adds, as for the MMAs of plan/schemes/stream3d.cpp: 580 us for a star of
-// radius 1, 903 for one of radius 4, of f16 fields, where memory alone takes 442.
+// Relative to the lower bound from memory or multiply-adds, as for the MMAs of plan/schemes/stream3d.cpp: in
+// f16 580 us for a star of radius 1 and 903 for one of radius 4; memory alone takes 442.
 constexpr double slower_than_floor = 1.2;
 constexpr int measured_rows = 3;
 
@@ -73,12 +72,12 @@ int threads_of(const Cores3d& ring) {
   return ring.warps_per_block() * threads_per_warp;
 }
 
-/// Rows of each plane in the ring.
+/// Rows of each plane in the ring buffer.
 int ring_rows(const Cores3d& ring, const Contraction& contraction) {
   return ring.warps_down * ring.rows_per_thread + range_of(contraction.taps, &CoreTap::row).count() - 1;
 }
 
-/// Sums of all planes in flight, the inputs of a row, and the rest.
+/// Sums of all planes in flight, the inputs of a row, and the base registers.
 int estimate_registers(const Contraction& contraction, int rows_per_thread) {
   const TapRange columns = range_of(contraction.taps, &CoreTap::column);
   const int outputs = core_row_outputs(contraction.element_bytes);
@@ -89,7 +88,7 @@ int estimate_registers(const Contraction& contraction, int rows_per_thread) {
          words * std::max(0, inputs - 8);
 }
 
-/// The ring of a block, if registers, code and shared memory suffice.
+/// The ring buffer of a block, if registers, code and shared memory suffice.
 std::optional<Cores3d> try_block(const Block& block, const Contraction& contraction, int update_words) {
   const auto products = static_cast<int>(contraction.taps.size()) * block.rows_per_thread *
                         core_row_outputs(contraction.element_bytes);
@@ -120,29 +119,28 @@ std::optional<Cores3d> try_block(const Block& block, const Contraction& contract
     const int bytes = core_ring_bytes(ring, contraction);
     return bytes <= least_block_shared_bytes && bytes * block.blocks <= most_multiprocessor_bytes;
   };
-  // With two planes between barriers fewer groups were not measured; then rather one plane.
+  // With two planes between barriers, fewer groups were not measured; one plane is taken instead.
   while (ring.groups_ahead > 1 && ring.planes_at_once == 1 && !fits()) --ring.groups_ahead;
   if (!fits()) return std::nullopt;
-  // Of two-byte cells the table would be read three times a plane: 933 us instead of 915 for a star of
+  // With two-byte cells the table would be read three times a plane: 933 us instead of 915 for a star of
   // radius 4.
   ring.edges_in_memory =
       element_bytes >= word_bytes &&
       (update_words > 0 || registers + core_edge_words(ring, contraction) > block.registers);
   if (!fits()) ring.edges_in_memory = false;
-  // Long enough that the planes before the first outputs do not count, short enough that blocks stay
-  // together.
+  // Long enough that the planes before the first outputs are negligible, short enough that blocks stay close.
   ring.preferred_steps = 8 * std::max(2, range_of(contraction.taps, &CoreTap::step).count() - 1);
   ring.cells_loaded = core_cells_loaded(ring.rows_per_thread, contraction);
   ring.shared_bytes = core_ring_bytes(ring, contraction);
   return ring;
 }
 
-/// Adds the form that keeps points in shared memory, if that suffices. It takes 1820 us of acoustic3d where
-/// the other takes 2105, for the input is not read from memory again; of f16 fields 1190 and 1560.
+/// Adds the form with points in shared memory, if there is room. acoustic3d takes 1820 us with it and 2105
+/// without, because the input is not read from memory again; in f16 1190 and 1560.
 void try_keeping_points(Cores3d& ring, const Problem& problem, const Contraction& contraction) {
   const bool reads_input = problem.spec.update->uses(spec::UpdateOperation::input);
   const auto is_center = [](const CoreTap& tap) { return tap.step == 0 && tap.row == 0 && tap.column == 0; };
-  // Cells that no tap reaches are not in the ring.
+  // The ring has no cells that no tap reaches.
   if (reads_input && std::ranges::none_of(contraction.taps, is_center)) return;
   if (ring.planes_at_once > 1) return;
   const TapRange planes = range_of(contraction.taps, &CoreTap::step);
@@ -169,8 +167,8 @@ std::optional<Cores3d> first_that_fits(const Blocks& blocks, const Contraction& 
   return std::nullopt;
 }
 
-/// What sweeps of two-byte cells take at least: 580, 619, 741, 711 and 1479 us for 7, 13, 25, 27 and 63 taps.
-/// With an update, beside what it reads, 758, 770, 902, 1368 and 2398 for 6, 7, 27, 54 and 125.
+/// Least times of sweeps of two-byte cells: 580, 619, 741, 711 and 1479 us for 7, 13, 25, 27 and 63 taps.
+/// With an update, in addition to its reads, 758, 770, 902, 1368 and 2398 for 6, 7, 27, 54 and 125.
 double narrow_us(const Contraction& contraction, bool updates) {
   const auto taps = static_cast<double>(contraction.taps.size());
   return std::max((updates ? 720 : 540) + 6.5 * taps, 23.5 * taps);
@@ -224,7 +222,7 @@ int core_cells_loaded(int rows_per_thread, const Contraction& contraction) {
   const TapRange rows = range_of(taps, &CoreTap::row);
   int cells = 0;
   for (int y = rows.low; y < rows.high + rows_per_thread; ++y) {
-    // The thread's rows 0 .. rows_per_thread - 1 meet input row y through taps of dy from y on downwards.
+    // The thread's rows 0 .. rows_per_thread - 1 use input row y through taps with dy = y, y - 1, ...
     std::set<int> vectors;
     for (const CoreTap& tap : taps) {
       if (tap.row > y || tap.row <= y - rows_per_thread) continue;
@@ -249,7 +247,7 @@ Offer<Cores3d> Cores3d::plan(const Problem& problem, const Contraction& contract
   const bool updates = problem.spec.update.has_value();
   const double least_us = contraction.element_bytes < word_bytes ? narrow_us(contraction, updates) : 0;
   const bool is_measured = ring->rows_per_thread >= measured_rows || updates;
-  // One row a thread has few warps and few bytes under way: 33 taps along z took 2.0 times as long.
+  // With one row a thread, few warps and bytes are in flight: 33 taps along z took 2.0 times as long.
   constexpr double of_single_rows = 2;
   const bool has_single_rows = !updates && ring->rows_per_thread == 1;
   const double us = slower_than_floor * bound.floor_us() * (has_single_rows ? of_single_rows : 1);

@@ -6,7 +6,7 @@
 
 namespace spidergen::plan {
 
-/// CUDA cores in 3D: blocks walk along z, with planes in a ring in shared memory
+/// CUDA cores in 3D: blocks walk along z, with a ring buffer of planes in shared memory
 /// (runtime/device/spider/kernels/cores3d.h).
 struct Cores3d {
   static constexpr std::string_view name = "cores3d";
@@ -15,21 +15,21 @@ struct Cores3d {
   int rows_per_thread = 2;  ///< output rows of a thread
   int warps_across = 1;     ///< 32 row_outputs columns each
   int warps_down = 8;
-  int planes_at_once = 1;        ///< input planes between two barriers
-  int groups_ahead = 3;          ///< as many planes each that are on their way
-  bool edges_in_memory = false;  ///< where cells at edges come from: shared memory keeps it, not registers
-  int left_vectors = 0;          ///< of 16 bytes of a ring row before the block's own columns that taps reach
-  int right_vectors = 0;         ///< and behind them
-  int row_bytes = 0;             ///< from row to row in the ring
-  int lead_bytes = 0;            ///< before the block's own columns of the first row
-  int blocks_per_multiprocessor = 1;  ///< promised to the compiler: the register budget
+  int planes_at_once = 1;             ///< input planes between two barriers
+  int groups_ahead = 3;               ///< groups of that many planes in flight
+  bool edges_in_memory = false;       ///< shared memory, not registers, has the sources of edge cells
+  int left_vectors = 0;               ///< of 16 bytes in a ring row before the block's own columns
+  int right_vectors = 0;              ///< and after them
+  int row_bytes = 0;                  ///< pitch of ring rows
+  int lead_bytes = 0;                 ///< before the block's own columns of the first row
+  int blocks_per_multiprocessor = 1;  ///< in the launch bounds: the register budget
   int preferred_steps = 0;            ///< of a walk on a large field
   int cells_loaded = 0;               ///< by a thread for its outputs of a plane, from the ring
   int estimated_registers = 0;
   int shared_bytes = 0;
 
-  /// With an update, a form of the same blocks whose points wait in shared memory, as far as devices have it:
-  /// groups on their way, 0 where there is none; bytes of a block.
+  /// With an update, a form of the same blocks with points in shared memory, as far as devices have it:
+  /// groups in flight, 0 for no such form; bytes of a block.
   int kept_groups_ahead = 0;
   int kept_shared_bytes = 0;
 
@@ -43,7 +43,7 @@ struct Cores3d {
 /// Cells that a thread reads from the ring for its outputs of a plane.
 [[nodiscard]] int core_cells_loaded(int rows_per_thread, const Contraction& contraction);
 
-/// Words in which a thread keeps where its cells at edges come from (EdgeTable in
+/// Words of the table with the sources of a thread's edge cells (EdgeTable in
 /// runtime/device/spider/loads/plane_ring.h).
 [[nodiscard]] int core_edge_words(const Cores3d& ring, const Contraction& contraction);
 

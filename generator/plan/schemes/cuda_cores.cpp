@@ -7,26 +7,26 @@
 namespace spidergen::plan {
 namespace {
 
-// Addresses, strides, counters and what the compiler needs besides.
+// Addresses, strides, counters and the compiler's temporaries.
 constexpr int base_registers = 52;
-// Of a step in flight, beside its sums.
+// For a step in flight, in addition to its sums.
 constexpr int registers_per_step = 1;
 constexpr int most_registers = 168;
 
-// Masks of steps are words.
+// Masks of steps are 32-bit words.
 constexpr int most_steps_in_flight = 32;
 
-// Multiply-adds in the code: of one step, and where sums rotate by unrolling of all steps in flight. More
-// would not fit the instruction cache, or compile for too long.
+// Most multiply-adds in the code: of one step, and where sums rotate by unrolling, of all steps in flight.
+// More would overflow the instruction cache, or compile too long.
 constexpr int most_step_products = 2048;
 constexpr int most_unrolled_products = 4096;
 
 constexpr int most_threads = 1024;
 
-// A table's loop has outputs at so many places along x, a warp's width apart.
+// Outputs along x of a table's loop, a warp's width apart.
 constexpr int table_outputs = 4;
 
-/// What all candidates have in common: in 1D and 2D all taps have one row.
+/// Common to all candidates: in 1D and 2D all taps have one row.
 struct Stencil {
   int element_bytes = 2;
   int dimensions = 2;
@@ -36,7 +36,7 @@ struct Stencil {
   TapRange columns;
 };
 
-/// Cells of a word of the kernel, and registers of one: two of 16 bits in one, or an f64 in two.
+/// Cells of a kernel's word, and registers of one: two 16-bit cells in one, or an f64 in two.
 int cells_of_word(const Stencil& stencil) {
   return std::max(1, word_bytes / stencil.element_bytes);
 }
@@ -44,7 +44,7 @@ int registers_of_word(const Stencil& stencil) {
   return divide_up(stencil.element_bytes, word_bytes);
 }
 
-/// Words that a row's window takes; those of vectors which it needs whole or in part.
+/// Words of a row's window; of vectors that it needs whole or in part.
 int window_words(const Stencil& stencil, int outputs) {
   const int word_cells = cells_of_word(stencil);
   const int first = floor_divide(stencil.columns.low, word_cells);
@@ -74,7 +74,7 @@ Stencil stencil_of(int dimensions, const Contraction& contraction) {
   return stencil;
 }
 
-/// Why no thread can hold the stencil in its registers and code, in words; nothing where one can.
+/// Why a thread's registers or code are too small for the stencil, in words; nothing where they suffice.
 std::string objection_to_outputs(const Stencil& stencil, int outputs) {
   if (stencil.dimensions == 3) {
     const int products = stencil.taps * core_row_outputs(stencil.element_bytes);
@@ -103,7 +103,7 @@ int steps_to_unroll(const Stencil& stencil, int outputs) {
   return steps;
 }
 
-/// Blocks of few warps, as many as the registers hold. A quarter of a multiprocessor has a quarter of the
+/// Blocks of few warps, as many as fit the registers. A quarter of a multiprocessor has a quarter of the
 /// registers, in units of 8 a lane.
 void choose_block(int dimensions, CudaCores& cores) {
   constexpr int quarters = 4;
@@ -116,8 +116,8 @@ void choose_block(int dimensions, CudaCores& cores) {
   cores.blocks_per_multiprocessor = std::max(1, warps / cores.warps_per_block);
 }
 
-/// The ring of a walk. Where there are as many ring rows as the loop is unrolled steps, places in it are
-/// constants in the code. In 1D there is one step, and as many rows as cells that are placed late need.
+/// The ring buffer of a walk. Where it has as many rows as the loop has unrolled steps, places in it are
+/// constants. In 1D there is one step, and as many rows as late cells need.
 void choose_row_ring(const Stencil& stencil, CudaCores& cores) {
   constexpr int usual_rows = 8;
   constexpr int fewest_rows = 5;
@@ -137,16 +137,16 @@ void choose_row_ring(const Stencil& stencil, CudaCores& cores) {
   cores.preferred_steps = std::max(least_steps, 8 * (stencil.steps_in_flight + 1));
 }
 
-/// A fit to sweeps of f32 over 10240 x 10240 points on an H200: 242 us for 49 taps, 892 for 225; of f64 754
-/// for 49. In 3D, where there is but a table: not measured.
+/// Fitted to sweeps of 10240 x 10240 points on an H200: in f32 242 us for 49 taps, 892 for 225; in f64 754
+/// for 49. In 3D only the table form exists; it is not measured.
 double estimate_us(const spec::StencilSpec& spec, const Contraction& contraction, bool in_code) {
   constexpr double least_us = 61;
   constexpr double us_per_tap = 3.69;
   constexpr double slower_than_floor = 2.4;
-  // A multiply-add by a table loads its value and its tap, too.
+  // A multiply-add from a table also loads its value and its tap.
   constexpr double slower_by_table = 10;
-  constexpr double slower_doubles = 2;  // than their units are
-  // Lanes write wider results apart from each other: 317 us of u8 to f32 with 9 taps.
+  constexpr double slower_doubles = 2;  // slower than their units
+  // Lanes store wider results apart from each other: 317 us from u8 to f32 with 9 taps.
   constexpr double us_per_wider_byte = 70;
   const double taps = core_work(contraction);
   const double slower = in_code ? 1 : slower_by_table;

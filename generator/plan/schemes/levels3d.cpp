@@ -16,10 +16,10 @@ constexpr int width = threads_per_warp * Levels3d::columns;
 constexpr int anchor = 8;  // tiles begin at multiples of it along x
 constexpr int most_rows = 12;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
-// Two numbers of a cell and step; with more of them nvcc 13 for sm_90 spills.
+// Two numbers of a cell and step; with more nvcc 13 spills for sm_90.
 constexpr int most_state_registers = 176;
 constexpr int other_registers = 55;
-// Operations of updates that are not too many for compilers, in each of the ways that planes are taken.
+// Most operations of updates that compile in reasonable time; they are repeated for each way to read planes.
 constexpr double most_update_operations = 2000;
 
 /// Radius 1, and taps on the axes only?
@@ -29,14 +29,14 @@ bool is_star(const spec::StencilSpec& spec) {
   });
 }
 
-/// Is there none, or one of its sum and input, which registers hold in the plane that a step completes, and
-/// of fields that stay as they are? Beyond faces that turn the field round there are no indices.
+/// Is there no update, or one of its sum, of the input, which registers store for the plane that a step
+/// completes, and of fields that do not change? There are no indices outside mirroring faces.
 bool takes_update(const spec::StencilSpec& spec) {
   return !spec.update ||
          (spec.sums.size() == 1 && !spec.previous && !spec.update->uses(spec::UpdateOperation::index));
 }
 
-/// The weight of all six neighbours, where they have one.
+/// The common weight of all six neighbours, if there is one.
 std::optional<double> weight_of_neighbours(const spec::StencilSpec& spec) {
   std::optional<double> weight;
   int count = 0;
@@ -50,11 +50,11 @@ std::optional<double> weight_of_neighbours(const spec::StencilSpec& spec) {
   return count == neighbours ? weight : std::nullopt;
 }
 
-/// As the kernel's header lays shared memory out.
+/// Follows the shared memory layout of the kernel's header.
 int count_shared_bytes(const spec::StencilSpec& spec, const Levels3d& scheme) {
   const int input = (scheme.ahead + 2) * scheme.height() * width * spec::element_bytes(spec.storage);
   const int edges = 2 * (scheme.steps - 1) * Levels3d::warps * 2 * width * word_bytes;
-  constexpr int of_walk = 7 * vector_bytes + word_bytes * threads_per_warp;  // what is seldom needed of it
+  constexpr int of_walk = 7 * vector_bytes + word_bytes * threads_per_warp;  // rarely used state of a walk
   const int without_fields = input + edges + round_up(word_bytes * scheme.height(), vector_bytes) + of_walk;
   if (spec.fields.empty()) return without_fields;
   const int places =
@@ -64,17 +64,17 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Levels3d& scheme) {
          (scheme.steps + scheme.ahead) * scheme.height() * width * further_bytes(spec);
 }
 
-/// The same of the kernel that takes single steps.
+/// The same for the kernel of single steps.
 int count_single_bytes(const spec::StencilSpec& spec, Levels3d scheme) {
   scheme.rows = Levels3d::single_rows;
   scheme.steps = 1;
   return count_shared_bytes(spec, scheme);
 }
 
-/// Clocks of a multiprocessor for a plane of a block: what the warps of a scheduler issue, in three fifths of
-/// the time. Fitted on an H200: 1183 us for four steps of 768^3 points in f16 with `nearest`, 5 rows a warp.
-/// Of what an update issues most goes where others wait: of u + 0.1*sum + r*u*(1 - u) four steps took 1478 us
-/// and five 2231 in f32, two operations more of its seven.
+/// Clocks of a multiprocessor for a plane of a block: the instructions of a scheduler's warps, in three
+/// fifths of the time. Fitted on an H200: 1183 us for four steps of 768^3 points in f16 with `nearest`, 5
+/// rows a warp. Most of an update issues while others wait: u + 0.1*sum + r*u*(1 - u) took 1478 us for four
+/// steps and 2231 for five in f32, as if its seven operations were two.
 double clocks_of_round(const Levels3d& scheme, int fields) {
   constexpr double of_update = 0.3;
   constexpr double schedulers = 4;
@@ -83,7 +83,7 @@ double clocks_of_round(const Levels3d& scheme, int fields) {
   constexpr double of_level = 10;  // rows of neighbours
   constexpr double of_input_row = 12;
   constexpr double of_plane = 60;
-  constexpr double of_field = 6;  // of a row of one, as shared memory's ports are taken
+  constexpr double of_field = 6;  // of one row; limited by shared memory's ports
   const double operations = scheme.operations + of_update * scheme.update_operations;
   const double row = Levels3d::columns * operations + of_row;
   const double issued =
@@ -95,9 +95,9 @@ double clocks_of_round(const Levels3d& scheme, int fields) {
 double estimate_us(const spec::StencilSpec& spec, const Levels3d& scheme) {
   constexpr double extent = 768;
   constexpr double clock_mhz = 1980;
-  constexpr double of_copy = 1.25;  // what tiles read twice, and walks
-  // Of the shorter one, what the other does not hide; of what copies take, where they come but a plane ahead:
-  // of u + c*sum three steps took 1692 us in f32 by 5 rows and two planes, 2260 by 6 rows and one.
+  constexpr double of_copy = 1.25;  // rows that tiles read twice, and walks
+  // The part of the shorter time that the longer one does not hide; of copies with one plane in flight: u +
+  // c*sum took 1692 us for three f32 steps with 5 rows and two planes, 2260 with 6 rows and one.
   const double beside = spec.fields.empty() ? 0.1 : 0.2;
   constexpr double one_ahead = 0.6;
   constexpr int start_planes = 3;
@@ -127,7 +127,7 @@ void put(Levels3d::Weights& weights, const spec::Offset& at, float weight) {
   weights.center = weight;
 }
 
-/// As those of Stepping2d: of a single step as it is rounded elsewhere, and in the unit.
+/// As in Stepping2d: weights of a single step as rounded elsewhere, and divided by the unit.
 void set_weights(const RoundedWeights& rounded, bool updates, Levels3d& scheme) {
   double sum = 0;
   double packed = 0;
@@ -147,9 +147,9 @@ void set_weights(const RoundedWeights& rounded, bool updates, Levels3d& scheme) 
   scheme.last = static_cast<float>(drift * std::pow(scheme.unit, scheme.steps));
 }
 
-/// A step keeps constants beyond faces along x where the weights of a cell there are those of its neighbours
-/// and what is left to 1 for itself. Errors of such cells do not grow where none of these is negative. 0
-/// stays 0 whatever they are. Without a tap on the cell itself its weight may multiply no number, inside.
+/// A step preserves constant ghost cells along x where such a cell has the weights of its neighbours, and the
+/// rest up to 1 for itself. Errors of these cells do not grow where no weight is negative. A constant 0 stays
+/// 0 with any weights. Without a tap on the cell itself, its weight may multiply no number inside the field.
 std::optional<float> find_held_center(const spec::StencilSpec& spec, const Levels3d& scheme) {
   if (spec.update) return std::nullopt;
   bool holds_numbers = false;
@@ -192,7 +192,7 @@ Offer<Levels3d> Levels3d::plan(const Problem& problem, const Contraction& /*cont
 
 std::optional<Levels3dChoice> choose_levels3d(const spec::StencilSpec& spec, int steps) {
   std::optional<Levels3dChoice> best;
-  // Two doubles a cell and step have no room.
+  // Registers have no room for two f64 numbers a cell and step.
   if (!is_star(spec) || !takes_update(spec) || spec.storage == spec::Storage::f64) return best;
   Levels3d scheme;
   scheme.steps = steps;

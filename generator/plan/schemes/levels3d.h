@@ -7,14 +7,14 @@
 
 namespace spidergen::plan {
 
-/// Time steps of a 3D stencil of at most seven points on CUDA cores: blocks walk along z, each warp takes all
+/// Time steps of a 3D stencil of up to seven points on CUDA cores: blocks walk along z, each warp does all
 /// steps of some rows in registers (runtime/device/spider/kernels/levels3d.h; generator/time_steps.md).
 struct Levels3d {
   static constexpr std::string_view name = "levels3d";
   static constexpr bool advances_steps = true;
   static constexpr int columns = 4;      ///< of a lane
-  static constexpr int warps = 8;        ///< one below the other
-  static constexpr int single_rows = 4;  ///< of a warp that takes one step
+  static constexpr int warps = 8;        ///< in a column
+  static constexpr int single_rows = 4;  ///< of a warp in single steps
 
   /// How neighbours are added: LevelForm of the kernel's header.
   enum class Form { taps, cross };
@@ -31,13 +31,13 @@ struct Levels3d {
   int rows = 2;   ///< of a warp
   int ahead = 2;  ///< planes requested ahead
   Form form = Form::taps;
-  double unit = 1;  ///< after k steps cells are the field's over unit^k, so that neighbours have weight 1
-  float last = 1;   ///< what results are multiplied with, so that all weights sum to what the spec's do
-  /// Of constants beyond faces along x: what a cell there is multiplied with, so that steps keep it. Not
-  /// where that would enlarge errors; there they are set at every step.
+  double unit = 1;  ///< after k steps cells are divided by unit^k, so that neighbours have weight 1
+  float last = 1;   ///< factor of results, so that all weights sum to the spec's
+  /// For constant faces along x: the weight of a ghost cell with which steps preserve it. None where errors
+  /// would grow; then ghost cells are set at every step.
   std::optional<float> ghost_center;
-  float back = 1;                ///< of updates, whose cells have no unit: the weight that sums are over
-  Weights scaled;                ///< over the unit, or over `back`
+  float back = 1;                ///< for updates, whose cells have no unit: divides the weights of sums
+  Weights scaled;                ///< divided by the unit, or by `back`
   Weights single;                ///< of a single step
   int operations = 0;            ///< of a point and step
   double update_operations = 0;  ///< and of its update
@@ -48,7 +48,7 @@ struct Levels3d {
   [[nodiscard]] int height() const { return warps * rows; }
   [[nodiscard]] int time_steps() const { return steps; }
   [[nodiscard]] int outputs_of_thread() const { return columns * rows; }
-  /// Columns and rows of a tile that are stored.
+  /// Stored columns and rows of a tile.
   [[nodiscard]] int valid_columns() const;
   [[nodiscard]] int valid_rows() const { return height() - 2 * steps; }
   static bool takes(const Problem& problem, const Contraction& contraction);
@@ -56,10 +56,10 @@ struct Levels3d {
   bool operator==(const Levels3d&) const = default;
 };
 
-/// The word of a form in the kernel's header.
+/// The name of a form in the kernel's header.
 [[nodiscard]] std::string_view form_name(Levels3d::Form form);
 
-/// As choose_stepping (plan/schemes/stepping2d.h), by the 3D reference field.
+/// As choose_stepping (plan/schemes/stepping2d.h), for the 3D reference field.
 struct Levels3dChoice {
   Levels3d scheme;
   double microseconds = 0;

@@ -8,13 +8,13 @@ namespace {
 constexpr int unit_rows = 16;
 constexpr int vector_elements = 8;
 
-// Of a lane, beside the operands along y; measured with nvcc 13 for sm_90. Of one band along x and one sum:
-// those of others are the words of its matrices, and what waits of a unit.
+// Registers of a lane besides the operands along y, with one band along x and one sum; measured with nvcc 13
+// for sm_90. Further bands take the words of their matrices and the waiting sums of a unit.
 constexpr int base_registers = 104;
 constexpr int band_registers = 2 * band_combs * band_chunks;
 constexpr int sum_registers = 4;
 
-// From row to row of shared memory, so that rows that lanes load together lie in different banks.
+// Shift between rows of shared memory, so that rows that lanes load together are in different banks.
 constexpr int bank_shift = 32;
 
 TileForm form(int rows, int columns, int blocks, int min_blocks_per_sm) {
@@ -61,7 +61,7 @@ Offer<Star2d> Star2d::plan(const Problem& problem, const Contraction& contractio
                  registers_per_multiprocessor / (form.across * threads_per_warp * registers));
   }
   bands.shared_bytes = shared_bytes_of(contraction, bands.forms.front());
-  // Stars of 9 tap rows took 108.6 us, of 15 110.0. Of two bands along x gradients took 124.7 and 120.7 us.
+  // Stars of 9 tap rows took 108.6 us, of 15 110.0. Gradients with two bands along x took 124.7 and 120.7.
   constexpr double us_per_row_band = 9;
   const auto rows = std::count_if(problem.weights.taps.begin(), problem.weights.taps.end(),
                                   [](const RoundedTap& tap) { return tap.at[spec::axis_x] == 0; });

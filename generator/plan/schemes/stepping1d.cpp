@@ -11,19 +11,19 @@ namespace {
 constexpr int most_columns = 24;
 constexpr int base_registers = 36;
 
-/// Microseconds of a sweep over the reference field, as strips overlap.
+/// Microseconds of a sweep over the reference field, including the overlap of strips.
 double estimate_us(const spec::StencilSpec& spec, const Stepping1d& scheme) {
   constexpr double clock_mhz = 1980;
-  constexpr double lanes = 128;        // of a multiprocessor, which issues for so many a clock
-  constexpr double busy = 0.75;        // of its slots
-  constexpr double shuffle_slots = 4;  // of the time of an add
-  constexpr double hidden = 0.35;      // of the memory's time, what computing does not hide
+  constexpr double lanes = 128;        // instructions a clock of a multiprocessor, in lanes
+  constexpr double busy = 0.75;        // share of the issue slots
+  constexpr double shuffle_slots = 4;  // in units of an add
+  constexpr double hidden = 0.35;      // share of the memory time that computing does not hide
   const DeviceRates& rates = *find_device_rates("sm_90");
   const int bytes = spec::element_bytes(spec.storage);
   const double points = reference_points(1);
   const double width = threads_per_warp * scheme.columns;
   const double useful = width - 2 * round_up(scheme.steps * scheme.radius_x, vector_bytes / bytes);
-  const double of_double = number_bytes(spec.storage) / word_bytes;  // half the units, two words to pass on
+  const double of_double = number_bytes(spec.storage) / word_bytes;  // half the units, two words to shuffle
   const double slots = of_double * (static_cast<double>(spec.taps.size()) + work_of_update(spec).operations +
                                     2 * shuffle_slots * scheme.radius_x / scheme.columns);
   const double compute =

@@ -8,7 +8,7 @@
 
 namespace spidergen::plan {
 
-/// Time steps of a 1D stencil in registers, on CUDA cores: warps take overlapping strips
+/// Time steps of a 1D stencil in registers, on CUDA cores: warps compute overlapping strips
 /// (runtime/device/spider/kernels/stepping1d.h; generator/time_steps.md).
 struct Stepping1d {
   static constexpr std::string_view name = "stepping1d";
@@ -18,12 +18,12 @@ struct Stepping1d {
   int columns = 8;  ///< of a lane
   int warps = 4;    ///< of a block
   int radius_x = 0;
-  double last = 1;  ///< what results are multiplied with, so that all weights sum to what the spec's do
-  std::vector<double> weights;  ///< numbers, of each sum from -radius_x to radius_x
+  double last = 1;              ///< factor of results, so that all weights sum to the spec's
+  std::vector<double> weights;  ///< for each sum from -radius_x to radius_x
   int estimated_registers = 0;
-  int shared_bytes = 0;  ///< of cells beyond faces
+  int shared_bytes = 0;  ///< for ghost cells
 
-  /// That a sweep advances.
+  /// Steps that a sweep advances.
   [[nodiscard]] int time_steps() const { return steps; }
   [[nodiscard]] int outputs_of_thread() const { return columns; }
   static bool takes(const Problem& problem, const Contraction& contraction);

@@ -17,8 +17,8 @@ using Form = Stepping2d::Form;
 constexpr int most_columns = 24;
 constexpr int most_warps = 16;
 constexpr int most_steps_of_warp = 8;
-// More instructions than this in a loop do not fit the instruction cache of a multiprocessor whose warps are
-// at different places of it: measured on an H200.
+// Most instructions of a loop: more overflow the instruction cache of a multiprocessor whose warps are at
+// different places of the code (measured on an H200).
 constexpr int most_loop_instructions = 2000;
 constexpr int base_registers = 40;
 constexpr int base_registers_of_doubles = 24;
@@ -27,11 +27,11 @@ constexpr int face_registers = 12;
 constexpr int register_unit = 8;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
 constexpr int largest_threads = 1024;
-// Warps of a multiprocessor that hide the latency of each other.
+// Warps of a multiprocessor that hide each other's latency.
 constexpr int busy_warps = 8;
 constexpr int schedulers = 4;  // of a multiprocessor
 
-/// Weights by offset, 0 where there is no tap, and how far they reach.
+/// Weights by offset, 0 where there is no tap, and their reach.
 struct Taps {
   explicit Taps(const spec::StencilSpec& spec) : all(&spec.taps) {
     for (const spec::Tap& tap : spec.taps) {
@@ -63,7 +63,7 @@ struct Taps {
   double magnitude = 0;
 };
 
-/// How rows can be added, and the weight that becomes 1.
+/// The way to add rows, and the weight that becomes 1.
 struct FormChoice {
   Form form = Form::taps;
   double unit = 1;
@@ -74,7 +74,7 @@ bool fits_unit(double unit, int steps) {
   return unit != 0 && std::fabs(std::log2(std::fabs(unit))) * steps <= most_unit_exponent;
 }
 
-/// Which forms the taps have, whatever their weights' size.
+/// The forms that the taps allow, whatever the size of their weights.
 struct PossibleForms {
   explicit PossibleForms(const Taps& taps) {
     const auto count = static_cast<int>(taps.all->size());
@@ -110,8 +110,8 @@ FormChoice choose_plain_form(const Taps& taps, int steps) {
   return {Form::taps, 1, static_cast<int>(taps.all->size())};
 }
 
-/// With an update sums alone are over the unit, and are brought back before it. Taps that no unit fits are
-/// added one by one: rows that wait as sums of others hold cells only over a neighbour's weight.
+/// With an update only sums are divided by the unit, and multiplied back before it. Where no unit fits, taps
+/// are added singly: rows that wait as sums of others need cells divided by a neighbour's weight.
 FormChoice choose_updated_form(const Taps& taps) {
   const PossibleForms possible(taps);
   const double near = taps.at(0, 1);
@@ -127,13 +127,13 @@ FormChoice choose_form(const spec::StencilSpec& spec, const Taps& taps, int step
   return spec.update ? choose_updated_form(taps) : choose_plain_form(taps, steps);
 }
 
-/// As the kernel's header lays shared memory out.
+/// Follows the shared memory layout of the kernel's header.
 int count_shared_bytes(const Stepping2d& scheme, const spec::StencilSpec& spec) {
   const spec::Storage storage = spec.storage;
   const auto& [low, high] = spec.boundary[spec::axis_x];
   const bool both_ends = is_closed(low) && is_closed(high);
   const bool has_fields = !spec.fields.empty();
-  const int rows = (spec.previous ? 2 : 1) * scheme.batch;  // of a batch, with those of the step before
+  const int rows = (spec.previous ? 2 : 1) * scheme.batch;  // of a batch, with those of the previous step
   const int row =
       threads_per_warp * vector_bytes * (scheme.columns * number_bytes(storage) / vector_bytes | 1);
   const bool staged = spec::is_half(storage);
@@ -149,8 +149,8 @@ bool ends_at_any(const spec::StencilSpec& spec) {
                      [](const auto& axis) { return is_closed(axis.low) || is_closed(axis.high); });
 }
 
-/// Of a warp between two barriers: operations, rows to and from shared memory and in the next unit, shuffles,
-/// and a share of all that is brought and stored.
+/// Instructions of a warp between two barriers: operations, rows to and from shared memory and in the next
+/// unit, shuffles, and a share of all loads and stores.
 double instructions_of_round(const spec::StencilSpec& spec, const Stepping2d& scheme, int radius_x) {
   constexpr double moving = 120;
   const UpdateWork update = work_of_update(spec);
@@ -159,7 +159,7 @@ double instructions_of_round(const spec::StencilSpec& spec, const Stepping2d& sc
   return scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps) + moving;
 }
 
-/// Slots of a scheduler for them: doubles take two, of an operation and of what is passed between lanes.
+/// Slots of a scheduler for them: f64 takes two for an operation and for a word passed between lanes.
 double slots_of_round(const spec::StencilSpec& spec, const Stepping2d& scheme, int radius_x) {
   const double instructions = instructions_of_round(spec, scheme, radius_x);
   if (spec.storage != spec::Storage::f64) return instructions;
@@ -168,17 +168,15 @@ double slots_of_round(const spec::StencilSpec& spec, const Stepping2d& scheme, i
   return instructions + scheme.batch * (scheme.columns * of_column + 2.0 * radius_x * scheme.steps);
 }
 
-/// What a form takes beside its rows where nvcc spills none: seen at 20 x 3 and 16 x 5 (even), 20 x 4
-/// (taps); of doubles at 10 x 4 and 14 x 3, which spills (cross), and at 14 x 3 and 12 x 3, which spills
-/// (even).
+/// Registers of a form besides its rows where nvcc does not spill: seen at 20 x 3 and 16 x 5 (even), 20 x 4
+/// (taps); in f64 at 10 x 4 and 14 x 3, which spills (cross), and at 14 x 3 and 12 x 3, which spills (even).
 int form_registers(spec::Storage storage, const Stepping2d& scheme) {
   if (storage == spec::Storage::f64) return scheme.form == Form::even ? 56 : 36;
   if (scheme.form == Form::even) return scheme.columns + 25;
   return scheme.form == Form::taps ? 8 * std::max(0, scheme.steps - 2) : 0;
 }
 
-/// For updates: rows that wait for their sums where these have none, and fields of the rows that a warp is
-/// at.
+/// For updates: rows that wait for their sums where sums do not store them, and fields of a warp's rows.
 int update_registers(const spec::StencilSpec& spec, const UpdateWork& update, const Stepping2d& scheme) {
   const auto& [low, high] = spec.boundary[spec::axis_y];
   const bool held = (scheme.form == Form::cross && high.rule != spec::BoundaryRule::mirror) ||
@@ -190,7 +188,7 @@ int update_registers(const spec::StencilSpec& spec, const UpdateWork& update, co
   return static_cast<int>(scheme.columns * (words * waiting + update.words));
 }
 
-/// The layout with as many blocks as a multiprocessor holds; false where it holds none.
+/// Fits as many blocks as possible on a multiprocessor; false where none fits.
 bool fit(const spec::StencilSpec& spec, const Taps& taps, Stepping2d& scheme) {
   const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
   const int lost = round_up(scheme.time_steps() * taps.radius_x, vector_elements);
@@ -226,19 +224,19 @@ constexpr double reference_points = 10240;  // of an axis of the reference field
 constexpr double clock_mhz = 1980;
 constexpr int start_rows = 12;
 
-/// How long a block takes for a batch of rows.
+/// The time of a block for a batch of rows.
 double microseconds_of_round(const spec::StencilSpec& spec, const Taps& taps, const Stepping2d& scheme) {
-  // Cycles of a round are these, so many for each block, and the warps' instructions times `stalled`: fitted
+  // Cycles of a round: constants, a share for each block, and the warps' instructions times `stalled`. Fitted
   // to ten shapes and forms on an H200, from 2990 (five points, 20 columns x 3 steps x 8 warps) to 4090 (nine
   // in a box).
   constexpr double at_barrier = 250;
   constexpr double of_block = 450;
   const bool is_double = spec.storage == spec::Storage::f64;
-  // Of doubles, whose units are what binds: 3240 (five points, 10 x 4 x 8) and 3430 (nine, 10 x 3 x 8).
+  // f64 is limited by its units: 3240 (five points, 10 x 4 x 8) and 3430 (nine, 10 x 3 x 8).
   const double stalled = is_double ? 0.96 : 1.12;
   constexpr double rolled = 1.16;
   const double spilling = is_double ? 2 : 1.25;
-  // Cycles of a field's row of a warp: seen for 12 to 30 steps of u + c * sum, 26 to 30.
+  // Cycles of a warp's row of a field: 26 to 30, measured for 12 to 30 steps of u + c * sum.
   constexpr double of_four_columns = 28;
   const UpdateWork update = work_of_update(spec);
   const double warps = std::max(busy_warps, scheme.warps * scheme.blocks_per_multiprocessor);
@@ -256,7 +254,7 @@ double microseconds_of_round(const spec::StencilSpec& spec, const Taps& taps, co
 /// (runtime/src/tiling.cpp), and strips and walks overlap.
 double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Stepping2d& scheme) {
   constexpr double outer_share = 0.95;
-  constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
+  constexpr double hidden = 0.35;  // share of the memory time that computing does not hide
   constexpr double points = reference_points;
   const DeviceRates& rates = *find_device_rates("sm_90");
   const int bytes = spec::element_bytes(spec.storage);
@@ -268,7 +266,7 @@ double estimate_us(const spec::StencilSpec& spec, const Taps& taps, const Steppi
   const double resident = rates.multiprocessors * scheme.blocks_per_multiprocessor;
   const double walks = std::max(1.0, std::floor(resident / strips));
   const double lead = 2.0 * scheme.time_steps() * taps.radius_y + start_rows;
-  // Walks of the first and the last strip have fewer rows: they need blocks of their own, or others get more.
+  // Walks of the first and the last strip have fewer rows: they need their own blocks, or others get more.
   const double fewer = resident - strips * walks >= 2 ? 1 : outer_share;
   const double rows = (std::ceil(points / walks) + lead) / fewer;
   const double rounds = rows / scheme.batch + scheme.warps + scheme.ahead;
@@ -284,7 +282,7 @@ double power_of(double base, int exponent) {
   return power;
 }
 
-/// Of single steps as they are rounded elsewhere (core_weights), and in the unit.
+/// Single steps as rounded elsewhere (core_weights), and divided by the unit.
 void set_weights(const spec::StencilSpec& spec, const Taps& taps, const RoundedWeights& rounded,
                  Stepping2d& scheme) {
   const spec::Storage storage = spec.storage;
@@ -295,12 +293,12 @@ void set_weights(const spec::StencilSpec& spec, const Taps& taps, const RoundedW
     sum += scaled;
     scheme.weights.push_back({tap.at[spec::axis_y], tap.at[spec::axis_x], tap.sum, scaled, single});
   }
-  if (spec.update) return;  // cells are never over the unit, and no factor of the sums is one of the results
+  if (spec.update) return;  // cells are never divided by the unit, and results have no factor of sums
   const double handed_on = power_of(scheme.unit, scheme.steps);
   scheme.back = as_number(storage, handed_on);
   scheme.last =
       power_of(handed_on / scheme.back, scheme.warps - 1) * power_of(scheme.unit, scheme.last_steps);
-  // What the rounding of weights adds up to, step by step, where their sum says it.
+  // Corrects the rounding of weights, accumulated over steps, where their sum shows it.
   if (storage != spec::Storage::f64)
     scheme.last *= drift_of_steps(taps.sum, taps.magnitude, sum * scheme.unit, scheme.time_steps());
   scheme.last = as_number(storage, scheme.last);
@@ -339,7 +337,7 @@ std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int
   const Taps taps(spec);
   const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
   std::optional<SteppingChoice> best;
-  if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return best;  // no way of adding rows has signs
+  if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return best;  // no form has signs
   if (std::max(taps.radius_y, taps.radius_x) > largest_stepping_reach) return best;
   for (int steps = 1; steps <= std::min(time_steps, most_steps_of_warp); ++steps) {
     const FormChoice form = choose_form(spec, taps, steps);
@@ -357,7 +355,7 @@ std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int
       for (const int batch : {4, 2}) {
         scheme.columns = columns;
         scheme.batch = batch;
-        // Where steps are short, half of the warps move data behind their rows.
+        // Where steps are short, half of the warps move data after computing their rows.
         scheme.ahead = scheme.warps == 1 || scheme.form == Form::cross ? 2 : 1;
         if (columns <= taps.radius_x || !fit(spec, taps, scheme)) continue;
         const double us = estimate_us(spec, taps, scheme);

@@ -8,8 +8,8 @@
 
 namespace spidergen::plan {
 
-/// Time steps of a 2D stencil in registers, on CUDA cores: warps chained in time walk down overlapping strips
-/// (runtime/device/spider/kernels/stepping2d.h; generator/time_steps.md).
+/// Time steps of a 2D stencil in registers, on CUDA cores: warps form a pipeline in time and walk down
+/// overlapping strips (runtime/device/spider/kernels/stepping2d.h; generator/time_steps.md).
 struct Stepping2d {
   static constexpr std::string_view name = "stepping2d";
   static constexpr bool advances_steps = true;
@@ -17,7 +17,7 @@ struct Stepping2d {
   /// How rows are added to sums: RowForm of the kernel's header.
   enum class Form { taps, even, rings, cross, window };
 
-  /// A weight of one step, a number: of the spec over `unit`, and of a single step.
+  /// A weight of one step: divided by `unit`, and of a single step.
   struct Weight {
     int dy = 0;
     int dx = 0;
@@ -28,8 +28,8 @@ struct Stepping2d {
     bool operator==(const Weight&) const = default;
   };
 
-  int steps = 1;       ///< of a warp; the last one has what is left
-  int last_steps = 1;  ///< of that one
+  int steps = 1;       ///< of a warp; the last one takes the rest
+  int last_steps = 1;  ///< of the last warp
   int warps = 1;
   int columns = 4;  ///< of a lane
   int radius_y = 1;
@@ -39,15 +39,15 @@ struct Stepping2d {
   int blocks_per_multiprocessor = 1;
   bool unrolled = false;  ///< the rows of a batch
   Form form = Form::taps;
-  double unit = 1;              ///< a warp has cells over unit^k after k steps, so that a weight is 1
-  double back = 1;              ///< what a warp multiplies with before it hands rows on: unit^steps
-  double last = 1;              ///< and the last one, so that the composed weights sum to what the spec's do
+  double unit = 1;              ///< cells are divided by unit^k after k steps, so that a weight is 1
+  double back = 1;              ///< a warp's factor before it passes rows on: unit^steps
+  double last = 1;              ///< factor of the last warp, so that the composed weights sum to the spec's
   std::vector<Weight> weights;  ///< ascending in (dy, dx, sum)
   int operations = 0;           ///< of a point and step
   int estimated_registers = 0;
   int shared_bytes = 0;
 
-  /// That a sweep advances.
+  /// Steps that a sweep advances.
   [[nodiscard]] int time_steps() const { return (warps - 1) * steps + last_steps; }
   [[nodiscard]] int outputs_of_thread() const { return columns; }
   static bool takes(const Problem& problem, const Contraction& contraction);
@@ -55,22 +55,22 @@ struct Stepping2d {
   bool operator==(const Stepping2d&) const = default;
 };
 
-/// The word of a form in the kernel's header.
+/// The name of a form in the kernel's header.
 [[nodiscard]] std::string_view form_name(Stepping2d::Form form);
 
-/// The fastest layout of so many steps by the estimate, which is in microseconds of a sweep over the 2D
-/// reference field (plan/machine.h) on an H200; nothing where none fits a multiprocessor.
+/// The layout of `steps` steps with the smallest estimate, in microseconds of a sweep over the 2D reference
+/// field (plan/machine.h) on an H200; nothing where none fits a multiprocessor.
 struct SteppingChoice {
   Stepping2d scheme;
   double microseconds = 0;
 };
 [[nodiscard]] std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int time_steps);
 
-/// Cells over unit^steps are at most 2^24 times the field's or a 2^24th of them, so that numbers below 2^100
-/// have room.
+/// Cells divided by unit^steps are within a factor of 2^24 of the field's, so that numbers below 2^100 do not
+/// overflow.
 inline constexpr int most_unit_exponent = 24;
 
-/// How far taps may reach along y and x.
+/// The largest reach of taps along y and x.
 inline constexpr int largest_stepping_reach = 7;
 
 }  // namespace spidergen::plan

@@ -15,39 +15,39 @@ using Form = Stepping3d::Form;
 
 constexpr int width = threads_per_warp * Stepping3d::columns;
 constexpr int most_rows = 12;
-constexpr int most_rows_with_points = 5;  // of updates that read fields: other warps hide what one waits for
+constexpr int most_rows_with_points = 5;  // with updates that read fields: more warps hide the latency
 constexpr int fewest_warps_with_points = 12;
 constexpr int most_warps = 32;
 constexpr int most_blocks = 4;
 constexpr int base_registers = 36;
-constexpr int more_registers_of_doubles = 24;  // nvcc spills from 10 rows of a star on, of a box from 9
+constexpr int more_registers_of_doubles = 24;  // nvcc spills from 10 rows of a star on, from 9 of a box
 constexpr int face_registers = 10;
 constexpr int even_registers = 10;
-constexpr int half_registers = 32;    // of several steps: planes of numbers, too, and rows that are moved
-constexpr int weight_registers = 16;  // near faces that weigh planes, of each that taps reach above the first
-constexpr int warps_of_allocation = 4;  // a block's registers are given to so many warps at once
+constexpr int half_registers = 32;      // with several steps: also planes of numbers, and moved rows
+constexpr int weight_registers = 16;    // near faces with weighted planes, for each in reach above one
+constexpr int warps_of_allocation = 4;  // allocation unit of a block's registers
 constexpr int register_unit = 8;
 constexpr int most_block_shared_bytes = shared_per_multiprocessor - reserved_per_block;
-// Multiply-adds of a plane in the code, as many as planes near faces have.
+// Most unrolled multiply-adds of a plane; planes near faces have as many.
 constexpr int most_products = 6000;
-// Operations of updates that are not too many for compilers, in each of the ways that planes are read and
-// rows are stored.
+// Most operations of updates that compile in reasonable time; they are repeated for each way to read planes
+// and store rows.
 constexpr int most_update_operations = 1000;
 
-/// Of all sums, with those that are 0 in the box.
+/// The box weights of all sums, zeros included.
 int weights_of_all_sums(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   const auto& [rz, ry, rx] = scheme.radius;
   return static_cast<int>(spec.sums.size()) * (2 * rz + 1) * (2 * ry + 1) * (2 * rx + 1);
 }
 
-/// Does the kernel add planes near faces along z with weights of their own, of memory?
+/// Does the kernel weight planes near faces along z differently, by weights from memory?
 bool adds_images(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   return (scheme.radius[spec::axis_z] > 1 ||
           spec.boundary[spec::axis_z].low.rule == spec::BoundaryRule::mirror) &&
          is_closed_axis(spec, spec::axis_z) && !preserves_symmetry(spec);
 }
 
-/// As the kernel's header lays shared memory out.
+/// Follows the shared memory layout of the kernel's header.
 int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   const auto& [rz, ry, rx] = scheme.radius;
   const int plane_rows = scheme.height() + 2 * ry;
@@ -60,7 +60,7 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
   const bool reads_points = spec.previous || !spec.fields.empty();
   const int places = reads_points ? round_up(word_bytes * (width + scheme.height()), vector_bytes) : 0;
   const int beyond = vector_bytes * 2 * std::max(Stepping3d::columns - 1, rx);
-  // Of a thread: its single cell, cells that a face turns round, its choices, the offsets of its rows.
+  // Of a thread: its single cell, mirrored cells, its choices, the offsets of its rows.
   const auto turns = [&](const spec::Face& face) {
     return is_closed(face) && face.rule != spec::BoundaryRule::constant &&
            face.rule != spec::BoundaryRule::antisymmetric && preserves_symmetry(spec);
@@ -76,18 +76,18 @@ int count_shared_bytes(const spec::StencilSpec& spec, const Stepping3d& scheme) 
          of_thread * threads_per_warp * scheme.warps() + of_walk;
 }
 
-/// Of a tile, on each side: tiles begin where memory's sectors do.
+/// Overlap of tiles, on each side: tiles begin at sectors of memory.
 int overlap_columns(const Stepping3d& scheme) {
   constexpr int anchor = 8;
   return round_up(scheme.steps * scheme.radius[spec::axis_x], anchor);
 }
 
-/// For updates: planes of u that wait for their sums, and fields and the step before of a plane.
+/// For updates: planes of u that wait for their sums, and a plane of each field and of the previous step.
 int update_registers(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   const UpdateWork update = work_of_update(spec);
   const int kept = update.reads_input && !spec.previous ? scheme.radius[spec::axis_z] : 0;
   const int words = number_bytes(spec.storage) / word_bytes;
-  constexpr int of_two_fields = 16;  // where the step before is, in both
+  constexpr int of_two_fields = 16;  // places of the previous step in both
   if (!spec.previous)
     return static_cast<int>(Stepping3d::columns * scheme.rows * (words * kept + update.words));
   return static_cast<int>(Stepping3d::columns * scheme.rows * (words + update.words)) + of_two_fields;
@@ -105,7 +105,7 @@ int estimate_registers(const spec::StencilSpec& spec, const Stepping3d& scheme) 
          (adds_images(spec, scheme) ? weight_registers * (rz - 1) : 0) + update_registers(spec, scheme);
 }
 
-/// That a multiprocessor holds, by registers and shared memory.
+/// Blocks of a multiprocessor, limited by registers and shared memory.
 int count_blocks(const Stepping3d& scheme) {
   const int threads = threads_per_warp * round_up(scheme.warps(), warps_of_allocation);
   const int registers = round_up(scheme.estimated_registers, register_unit);
@@ -113,7 +113,7 @@ int count_blocks(const Stepping3d& scheme) {
                   shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block));
 }
 
-/// Rows and blocks of the kernel that takes single steps, of the planes ahead that the scheme has.
+/// Rows and blocks of the kernel of single steps, with the scheme's planes in flight.
 Stepping3d::Single plan_single(const spec::StencilSpec& spec, Stepping3d scheme) {
   constexpr int most_rows_of_single = 4;
   constexpr int most_blocks_of_single = 2;
@@ -126,7 +126,7 @@ Stepping3d::Single plan_single(const spec::StencilSpec& spec, Stepping3d scheme)
   return {scheme.rows, std::clamp(count_blocks(scheme), 1, most_blocks_of_single)};
 }
 
-/// With as many blocks as a multiprocessor holds; false where it holds none.
+/// Fits as many blocks as possible on a multiprocessor; false where none fits.
 bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
   if (scheme.warps() > most_warps || scheme.height() <= 2 * scheme.steps * scheme.radius[spec::axis_y] ||
       width <= 2 * overlap_columns(scheme))
@@ -145,18 +145,18 @@ bool fit(const spec::StencilSpec& spec, Stepping3d& scheme) {
   return scheme.blocks_per_multiprocessor > 0;
 }
 
-/// Clocks of a multiprocessor for a plane of all of its blocks, the larger of what is issued and what shared
-/// memory serves. Fitted to times on an H200: 1705 us for seven points (4 steps, 4 warps of 9 rows), 1507 us
-/// for a box (3 steps, 4 warps of 10 rows), both with a halo; fields of 16 bits took 2840 us for that box.
+/// Clocks of a multiprocessor for a plane of all its blocks: the larger of issue and shared memory. Fitted on
+/// an H200: 1705 us for seven points (4 steps, 4 warps of 9 rows), 1507 us for a box (3 steps, 4 warps of 10
+/// rows), both with a halo; that box took 2840 us with 16-bit fields.
 double clocks_of_round(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   const UpdateWork update = work_of_update(spec);
   constexpr double lanes = 128;
-  const double words = number_bytes(spec.storage) / word_bytes;  // of doubles, which have half the units, two
-  const double row_clocks = 4 * words;  // of a row of numbers in shared memory, 128 bytes a clock
+  const double words = number_bytes(spec.storage) / word_bytes;  // two for f64, which has half the units
+  const double row_clocks = 4 * words;  // a row of numbers in shared memory, 128 bytes a clock
   constexpr double barrier = 120;
   constexpr double busy = 0.59;
   const auto& [rz, ry, rx] = scheme.radius;
-  // Loads, stores, shuffles and moves beside.
+  // Includes loads, stores, shuffles and moves.
   const double operations =
       scheme.operations + update.operations + update.fields + (scheme.form == Form::even ? 1.3 : 1.4);
   const double points = static_cast<double>(width) * scheme.height() * scheme.steps;
@@ -170,7 +170,7 @@ double clocks_of_round(const spec::StencilSpec& spec, const Stepping3d& scheme) 
 double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   constexpr double extent = 768;
   constexpr double clock_mhz = 1980;
-  constexpr double hidden = 0.35;  // of the memory's time, what computing does not hide
+  constexpr double hidden = 0.35;  // share of the memory time that computing does not hide
   constexpr int start_planes = 3;
   constexpr int most_walks = 16;
   const DeviceRates& rates = *find_device_rates("sm_90");
@@ -184,25 +184,25 @@ double estimate_us(const spec::StencilSpec& spec, const Stepping3d& scheme) {
     const double all = std::ceil(tiles * walks / resident) * of_walk;
     if (walks == 1 || all < rounds) rounds = all;
   }
-  constexpr double of_halves = 1.48;  // two ways of reading planes, which the instruction cache does not hold
+  constexpr double of_halves = 1.48;  // two ways to read planes overflow the instruction cache
   constexpr double spilling = 1.5;
   const bool spills = spec.storage == spec::Storage::f64 &&
                       scheme.estimated_registers + more_registers_of_doubles > largest_register_count;
   const double compute = rounds * clocks_of_round(spec, scheme) / clock_mhz * (spills ? spilling : 1) *
                          (spec::is_half(spec.storage) ? of_halves : 1);
   const double of_update = spec.update ? 1.65 : 1;
-  // Seen for two to four steps of seven points with an update that reads a field, the step before, or both.
+  // Measured for two to four steps of seven points; updates read a field, the previous step, or both.
   const bool has_fields = !spec.fields.empty();
   const bool waits = (spec.previous || has_fields) && scheme.warps() < fewest_warps_with_points;
   const double of_few_warps = waits ? 1.2 : 1;
   double of_points = 1;
-  double of_copy = 1.25;  // what tiles read twice, and walks
+  double of_copy = 1.25;  // rows that tiles read twice, and walks
   if (has_fields) of_points = 1.15;
   if (spec.previous) of_points = has_fields ? 1.95 : 1.4;
   if (has_fields || spec.previous) of_copy = has_fields && spec.previous ? 1.95 : 1.6;
   const double memory = reference_points(3) * swept_bytes(spec) / rates.copy_bytes_per_second * 1e6;
   const double computed = compute * of_update * of_points * of_few_warps + hidden * memory / scheme.steps;
-  // Of layouts that memory binds alike the one that computes less.
+  // Among layouts that memory limits alike, prefers the one that computes less.
   const double beside = has_fields || spec.previous ? 0.05 : 0;
   return std::max(computed, of_copy * memory) + beside * std::min(computed, of_copy * memory);
 }
@@ -239,7 +239,7 @@ Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*
 
 std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec, int steps) {
   std::optional<Stepping3dChoice> best;
-  std::optional<Stepping3dChoice> best_of_long;  // where no shorter code has room
+  std::optional<Stepping3dChoice> best_of_long;  // where no shorter code fits
   Stepping3d scheme;
   scheme.steps = steps;
   for (int axis = 0; axis < 3; ++axis) {

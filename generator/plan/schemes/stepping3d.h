@@ -8,15 +8,15 @@
 
 namespace spidergen::plan {
 
-/// Time steps of a 3D stencil on CUDA cores: blocks walk along z, each warp takes one step of some rows
-/// (runtime/device/spider/kernels/stepping3d.h; generator/time_steps.md).
+/// Time steps of a 3D stencil on CUDA cores: blocks walk along z, and each warp computes one step of some
+/// rows (runtime/device/spider/kernels/stepping3d.h; generator/time_steps.md).
 struct Stepping3d {
   static constexpr std::string_view name = "stepping3d";
   static constexpr bool advances_steps = true;
   static constexpr int columns = 4;  ///< of a lane
 
-  static constexpr int single_warps = 8;  ///< of the kernel that takes single steps, one below the other
-  /// Of the kernel that takes single steps.
+  static constexpr int single_warps = 8;  ///< of the kernel of single steps, in a column
+  /// The kernel of single steps.
   struct Single {
     int rows = 1;  ///< of a lane
     int blocks_per_multiprocessor = 1;
@@ -26,23 +26,23 @@ struct Stepping3d {
   /// How planes are added to sums: PlaneForm of the kernel's header.
   enum class Form { taps, even };
 
-  int steps = 1;       ///< of a sweep, each of other warps
-  int warps_down = 1;  ///< one below the other, of each step
+  int steps = 1;       ///< of a sweep, each by other warps
+  int warps_down = 1;  ///< in a column, of each step
   int rows = 1;        ///< of a lane
   int ahead = 2;       ///< planes requested ahead
   int blocks_per_multiprocessor = 1;
   Single single;
   int radius[3] = {1, 0, 0};  ///< along z (at least 1), y, x
   Form form = Form::taps;
-  double last = 1;  ///< what results are multiplied with, so that all weights sum to what the spec's do
-  std::vector<double> weights;  ///< numbers, of each sum the box of these radii, dx fastest
+  double last = 1;              ///< factor of results, so that all weights sum to the spec's
+  std::vector<double> weights;  ///< for each sum the box of these radii, dx fastest
   int operations = 0;           ///< of a point and step
   int estimated_registers = 0;
   int shared_bytes = 0;
 
   [[nodiscard]] int warps() const { return steps * warps_down; }
   [[nodiscard]] int height() const { return warps_down * rows; }
-  [[nodiscard]] int valid_columns() const;  ///< of a tile: those that are stored
+  [[nodiscard]] int valid_columns() const;  ///< stored columns of a tile
   [[nodiscard]] int time_steps() const { return steps; }
   [[nodiscard]] int outputs_of_thread() const { return columns * rows; }
   static bool takes(const Problem& problem, const Contraction& contraction);
@@ -50,10 +50,10 @@ struct Stepping3d {
   bool operator==(const Stepping3d&) const = default;
 };
 
-/// The word of a form in the kernel's header.
+/// The name of a form in the kernel's header.
 [[nodiscard]] std::string_view form_name(Stepping3d::Form form);
 
-/// As choose_stepping (plan/schemes/stepping2d.h), by the 3D reference field.
+/// As choose_stepping (plan/schemes/stepping2d.h), for the 3D reference field.
 struct Stepping3dChoice {
   Stepping3d scheme;
   double microseconds = 0;

@@ -3,24 +3,24 @@
 namespace spidergen::plan {
 namespace {
 
-// What the compiler needs, as measured with nvcc 13 for sm_80 and sm_90 so that all loads of a shift are on
-// their way at once. Sums take the place of fragments.
+// The compiler's registers with all loads of a shift in flight, measured with nvcc 13 for sm_80 and sm_90.
+// Sums reuse the registers of fragments.
 constexpr int base_registers = 16;
-constexpr int registers_per_loaded_operand = 8;  // with what addresses it
-constexpr int register_unit = 8;                 // they are given out in
+constexpr int registers_per_loaded_operand = 8;  // with its address
+constexpr int register_unit = 8;                 // allocation unit
 
-// A lane loads each fragment by itself, although they overlap; with more shifts that is too many loads.
+// A lane loads overlapping fragments separately; with more shifts these are too many loads.
 constexpr std::size_t most_direct_shifts = 2;
 
-// Operands beyond these registers are loaded, from the cache, when they are needed: for several tiles each.
+// With more, operands are loaded from the cache when they are needed, for several tiles each.
 constexpr int most_registers = 128;
 constexpr int shifts_at_once = 4;
 constexpr int most_blocks = 12;
-// Ends of the field that a rule extends want registers: with 12 blocks, heat1d took 102.8, 12.2 and 2.5 us
+// Boundary rules at the ends of a field need registers: with 12 blocks, heat1d took 102.8, 12.2 and 2.5 us
 // for 104857600, 10240000 and 10240 points instead of 101.9, 12.1 and 2.2 on an H200.
 constexpr int most_blocks_with_rules = 10;
 
-// Of the floor of its products.
+// Relative to the lower bound of its products.
 constexpr double slower_than_products = 1.1;
 
 }  // namespace
@@ -59,8 +59,8 @@ Offer<Stream1d> Stream1d::plan(const Problem& problem, const Contraction& contra
   const SweepBound bound = bound_reference(
       problem.spec.dimensions, {.bytes_per_point = 2.0 * contraction.element_bytes,
                                 .mmas_per_128_points = static_cast<double>(contraction.products.size())});
-  // Gathered, a fragment for each product: of 1D fields lists of 3, 5 and 9 took 133, 167 and 229 us on an
-  // H200.
+  // Gathered inputs take a fragment for each product: lists of 3, 5 and 9 took 133, 167 and 229 us in 1D on
+  // an H200.
   constexpr double us_per_gathered = 16;
   const double gathers = lines.always_gathers && problem.spec.dimensions == 1
                              ? us_per_gathered * static_cast<double>(contraction.products.size() - 1)

@@ -6,18 +6,18 @@
 
 namespace spidergen::plan {
 
-/// Taps in one row: each warp has some tiles side by side of one row, and nothing is walked
+/// Taps in one row: each warp has some adjacent tiles of one row, without a walk
 /// (runtime/device/spider/kernels/stream1d.h).
 struct Stream1d {
   static constexpr std::string_view name = "stream1d";
 
-  int tiles_per_warp = 4;  ///< tiles of 128 outputs side by side
+  int tiles_per_warp = 4;  ///< adjacent tiles of 128 outputs
   int warps_per_block = 4;
   int blocks_per_multiprocessor = 1;
-  bool always_gathers = false;  ///< every warp puts its inputs into shared memory first, not only at edges
-  int window_vectors = 0;       ///< of 16 bytes, that hold the inputs of a warp's tiles
+  bool always_gathers = false;  ///< every warp stages its inputs in shared memory, not only at edges
+  int window_vectors = 0;       ///< of 16 bytes, for the inputs of a warp's tiles
   int estimated_registers = 0;
-  int shared_bytes = 0;  ///< of a block: each warp can gather its inputs there
+  int shared_bytes = 0;  ///< of a block: where each warp gathers its inputs
 
   static bool takes(const Problem& problem, const Contraction& contraction);
   static Offer<Stream1d> plan(const Problem& problem, const Contraction& contraction);

@@ -7,26 +7,26 @@
 namespace spidergen::plan {
 namespace {
 
-// A fragment of f32 inputs beside one of f16 ones, its power of two, and the products of windows under way.
+// An f32 fragment in addition to an f16 one, its power of two, and the current window's products.
 constexpr int registers_per_scaled_tile = 40;
-// Operands on their way from shared memory to those.
+// Operands being loaded from shared memory.
 constexpr int registers_for_shared_operands = 48;
 
-// Addresses, counters, one fragment a tile, metadata: what the compiler needs beside accumulators and
-// operands. Measured with nvcc 13 for sm_90 on the shipped stencils.
+// Addresses, counters, one fragment a tile, metadata: registers besides accumulators and operands. Measured
+// with nvcc 13 for sm_90 on the shipped stencils.
 constexpr int base_registers = 36;
-constexpr int registers_per_pair = 8;  // where its two rows are
-// With more, star2d_r7 is slower on an H200: what is under way at a time lies farther apart in memory.
+constexpr int registers_per_pair = 8;  // the places of its two rows
+// With more, star2d_r7 is slower on an H200: concurrent accesses are farther apart in memory.
 constexpr int blocks_of_pairs = 2;
 constexpr int most_blocks = 4;
 constexpr int most_scaled_blocks = 5;
 
 constexpr int most_light_products = 5;
-// Input rows of an output row with which short walks read few rows twice.
+// Up to this many input rows per output row, short walks read few rows twice.
 constexpr int most_rows_of_short_walks = 9;
-// Beyond this operands of scaled inputs wait in shared memory.
+// With more, operands of scaled inputs are in shared memory.
 constexpr int most_scaled_registers = 200;
-// More products than this, unrolled once per row in flight, take the compiler over half a minute.
+// More products, unrolled once per row in flight, compile for over half a minute.
 constexpr int most_unrolled_products = 480;
 
 int registers_of(const Contraction& contraction, int tiles, bool operands_in_registers) {
@@ -50,13 +50,13 @@ void set_registers(const Contraction& contraction, int blocks, Stream2d& stream)
   stream.blocks_per_multiprocessor = std::clamp(registers_per_multiprocessor / block_registers, 1, blocks);
 }
 
-/// Rows that are kept are none that a copy may be ahead by.
+/// The ring needs rows for copies in flight in addition to rows_kept.
 int least_ring_rows(const Stream2d& stream) {
   constexpr unsigned least_rows_ahead = 5;
   return static_cast<int>(std::bit_ceil(static_cast<unsigned>(stream.rows_kept) + 1 + least_rows_ahead));
 }
 
-/// Products that are chained into a row's sum.
+/// Lays out products that are chained into a row's sum.
 void lay_out_chained(const Contraction& contraction, Stream2d& stream) {
   constexpr int most_tiles = 2;
   // Two tiles share an operand's registers and the row's bookkeeping; one tile needs fewer accumulators.
@@ -68,9 +68,9 @@ void lay_out_chained(const Contraction& contraction, Stream2d& stream) {
         registers_of(contraction, most_tiles, false) > largest_register_count ? 1 : most_tiles;
   }
   set_registers(contraction, contraction.pairs_diagonals() ? blocks_of_pairs : most_blocks, stream);
-  // Measured on an H200. Where memory binds, a walk short enough to ask for nearly all of its rows at once
-  // keeps the rows that are on their way close together, which DRAM rewards; where MMAs bind, the rows that
-  // two walks both read cost more.
+  // Measured on an H200. Where memory is the limit, a walk short enough to request nearly all its rows
+  // together has its rows in flight close together in memory, which suits DRAM; where MMAs are the limit, the
+  // rows that two walks both read cost more.
   const int products = static_cast<int>(contraction.products.size());
   stream.ring_rows = std::max(products <= most_light_products ? 16 : 8, least_ring_rows(stream));
   const bool short_walks = hides_behind_memory(products, contraction.inputs) &&
@@ -81,8 +81,8 @@ void lay_out_chained(const Contraction& contraction, Stream2d& stream) {
   stream.rotate_by_unrolling = unrolled <= most_unrolled_products && in_flight <= threads_per_warp;
 }
 
-/// Products that are added to a row's sum in f32, window by window: many small steps, which many warps hide.
-/// The sums move for free, to another register than they came from, so that nothing is unrolled.
+/// Lays out products that are added to a row's sum in f32, window by window: many small steps, whose latency
+/// many warps hide. The sums move for free, to another register than their own, without unrolling.
 void lay_out_scaled(const Contraction& contraction, Stream2d& stream) {
   stream.operands_in_registers = registers_of(contraction, 1, true) <= most_scaled_registers;
   stream.rotate_by_unrolling = false;
@@ -93,7 +93,7 @@ void lay_out_scaled(const Contraction& contraction, Stream2d& stream) {
   stream.preferred_rows = memory_bound ? 20 : 0;
 }
 
-/// Either edge may fall inside a vector, which makes one more; a field or box may be narrower than a strip.
+/// Either edge may fall inside a vector, which needs one more; a field or box may be narrower than a strip.
 int staged_vectors(const Contraction& contraction) {
   const int elements = vector_bytes / contraction.element_bytes;
   const ColumnReach& reach = contraction.column_reach;
@@ -102,15 +102,15 @@ int staged_vectors(const Contraction& contraction) {
 }
 
 int batch_rows(const Contraction& contraction, const Stream2d& stream) {
-  constexpr int wanted_rows = 8;    // on their way for about as long as a load takes
+  constexpr int wanted_rows = 8;    // in flight for about the latency of a load
   constexpr int most_bytes = 3072;  // of a warp's stage
   const int rows = std::min(wanted_rows, most_bytes / (stream.staged_vectors * vector_bytes));
   const int turn = stream.rotate_by_unrolling ? contraction.rows_in_flight() : 1;
   return std::max(turn, rows / turn * turn);
 }
 
-/// A ring and a stage per warp, then the operands. A row that is not aligned begins anywhere in its first
-/// vector, and takes one more.
+/// A ring buffer and a stage per warp, then the operands. An unaligned row begins anywhere in its first
+/// vector, and needs one more.
 void set_ring(const Contraction& contraction, Stream2d& stream) {
   constexpr int row_table = 32 * vector_bytes;
   stream.ring_vectors = strip_vectors(contraction, stream.tiles_per_warp);
@@ -120,7 +120,7 @@ void set_ring(const Contraction& contraction, Stream2d& stream) {
   const int stage = stream.batch_rows * stream.staged_vectors * vector_bytes + row_table;
   const int warp = round_up(stream.ring_rows * stream.ring_row_bytes + stage, line_bytes);
   const int shared = line_bytes + static_cast<int>(contraction.operands.size()) * operand_bytes;
-  // A block is halved until its shared memory is what every device has, or it is one warp.
+  // Halves a block until its shared memory is available on every device, or it is one warp.
   while (stream.warps_per_block > 1 && stream.warps_per_block * warp + shared > least_block_shared_bytes) {
     stream.warps_per_block /= 2;
     stream.blocks_per_multiprocessor *= 2;
@@ -128,8 +128,8 @@ void set_ring(const Contraction& contraction, Stream2d& stream) {
   stream.shared_bytes = stream.warps_per_block * warp + shared;
 }
 
-/// More rows in flight than registers hold, more products than a compiler takes in half a minute, or more
-/// operands than shared memory holds.
+/// Why there are too many rows in flight for the registers, products for half a minute of compilation, or
+/// operands for shared memory.
 std::string objection_to(const Contraction& contraction, const Stream2d& stream) {
   if (stream.estimated_registers > largest_register_count) {
     return fmt::format("{} rows in flight and {} shifts along x take {} registers of a lane; it has {}",
@@ -149,9 +149,9 @@ std::string objection_to(const Contraction& contraction, const Stream2d& stream)
   return {};
 }
 
-/// Fits to sweeps of 10240 x 10240 points on an H200. 16-bit fields: products of dense MMAs 112 us for 6, 117
-/// for 10, 126 for 14; sparse ones 163 for 15 and 283 for 30. f32 fields, where splitting values, scaling and
-/// adding to the sums of a window take longer than the MMAs: 287, 404, 516 and 734 us for 9, 15, 21 and 45.
+/// Fitted to sweeps of 10240 x 10240 points on an H200. 16-bit fields: dense MMAs 112 us for 6 products, 117
+/// for 10, 126 for 14; sparse ones 163 for 15 and 283 for 30. f32 fields, where splitting, scaling and adding
+/// to a window's sums take longer than the MMAs: 287, 404, 516 and 734 for 9, 15, 21 and 45.
 double estimate_us(const Contraction& contraction) {
   if (contraction.element_bytes == 2) {
     const auto products = static_cast<double>(contraction.products.size());

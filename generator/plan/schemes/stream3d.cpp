@@ -13,47 +13,47 @@ namespace {
 
 constexpr int vector_elements = 8;
 
-// Fragments, addresses of copies and stores, counters, metadata: with four fewer, a star of radius 1 of which
-// two operands are distinct got 128 registers and spilled, and took 707 us instead of 532 at 768 x 768 x 768.
+// Fragments, addresses of copies and stores, counters, metadata. With four fewer, a star of radius 1 with two
+// distinct operands got 128 registers, spilled, and took 707 us instead of 532 at 768 x 768 x 768.
 constexpr int base_registers = 76;
-// Of a thread where 16, 12 or 8 warps share a multiprocessor.
+// Registers of a thread where 16, 12 or 8 warps share a multiprocessor.
 constexpr std::array<int, 3> register_budgets{128, 168, 255};
 constexpr std::array<int, 3> resident_warps{16, 12, 8};
 
-// With more, what was estimated too low would spill: a star of radius 4 with equal weights along y and z,
-// 200, took 243. Of pairs of rows two steps of seven points, 224, do not.
+// With more, an underestimate would spill: a star of radius 4 with equal weights along y and z, estimated at
+// 200, took 243. Pairs of rows of two steps of seven points, estimated at 224, do not spill.
 constexpr int most_registers_of_added_row = 200;
 constexpr int most_registers_of_added_pair = 224;
 
-// Planes that are on their way while one is multiplied: fewer where these would leave room for fewer blocks.
+// Planes in flight while one is multiplied: fewer where these would leave room for fewer blocks.
 constexpr int most_planes_ahead = 4;
 constexpr int least_planes_ahead = 2;
 
-// Blocks that walk far drift apart, until what neighbours share has left the L2 cache; those that walk a
-// short way read and multiply many planes twice. Of the planes before the first output of a walk, up to which
-// multiple it is best, where memory binds and where the tensor cores do (measured on an H200; the runtime
-// takes up to twice the preferred planes).
+// Blocks with long walks drift apart, until shared neighbours have left the L2 cache; blocks with short walks
+// read and multiply many planes twice. The best length, in multiples of the planes before a walk's first
+// output, where memory is the limit and where the tensor cores are (measured on an H200; the runtime takes up
+// to twice the preferred planes).
 constexpr int preferred_leads_of_memory = 3;
 constexpr int preferred_leads_of_products = 8;
 constexpr std::size_t most_products_of_memory = 8;
 constexpr int least_preferred_planes = 8;
 constexpr int largest_preferred_planes = 64;
 
-// Less what up to four blocks take beside their own.
+// Without the system's share of up to four blocks.
 constexpr int most_multiprocessor_bytes = shared_per_multiprocessor - 4 * reserved_per_block;
 
-// Unrolled once per plane in flight, more products do not fit the instruction cache: 560 of three steps of
-// seven points took 1620 us, and 962 in a loop.
+// More products, unrolled once per plane in flight, overflow the instruction cache: 560 products of three
+// steps of seven points took 1620 us, and 962 in a loop.
 constexpr int most_unrolled_products = 500;
 
-// More than these take the compiler over half a minute, or leave no room in shared memory for a ring.
+// More compile for over half a minute, or leave no room in shared memory for a ring buffer.
 constexpr std::size_t most_products = 400;
 constexpr std::size_t most_operands = 200;
 
-// What the smallest of the devices with 164 KiB a multiprocessor grants a block.
+// Shared memory of a block on the smallest of the devices with 164 KiB a multiprocessor.
 constexpr int most_shared_bytes = 160 * 1024;
 
-/// A warp has both rows of a pair.
+/// A warp computes both rows of a pair.
 std::vector<int> rows_to_try(const Contraction& contraction) {
   return contraction.mapping.pairs_rows() ? std::vector<int>{4, 2} : std::vector<int>{4, 2, 1};
 }
@@ -62,18 +62,18 @@ int registers_of(const Problem& problem, const Contraction& contraction, int row
                  bool operands_in_registers) {
   const int accumulators =
       rows * contraction.planes_in_flight() * contraction.sums() * registers_per_accumulator;
-  // From shared memory, operands are loaded one by one and the fragments stay.
+  // In shared memory, operands are loaded one by one while the fragments stay.
   const int others = operands_in_registers
                          ? static_cast<int>(contraction.operands.size()) * registers_per_operand
                          : (rows + contraction.rows_spanned() - 1) * registers_per_operand;
-  // A row has what its update reads of the next plane on its way.
+  // For each row, the update's inputs of the next plane in flight.
   constexpr int registers_per_updated_row = 2;
   const int update = update_registers(problem.spec);
   return base_registers + accumulators + others + update +
          (update > 0 ? rows * registers_per_updated_row : 0);
 }
 
-/// Columns of the field that a block's fragments hold, from its first column.
+/// Field columns in a block's fragments, relative to its first column.
 struct Columns {
   int low = 0;
   int high = 0;
@@ -86,7 +86,7 @@ Columns columns_of(const Contraction& contraction) {
         std::minmax_element(source.mapping.column_input.begin(), source.mapping.column_input.end(),
                             [](const Position& a, const Position& b) { return a.x < b.x; });
     const int last_tile_column = tile_outputs - source.mapping.outputs_per_column;
-    // From a vector on.
+    // Starts at a vector.
     columns.low = std::min(columns.low, (source.shift + first->x) / vector_elements * vector_elements);
     while (columns.low > source.shift + first->x) columns.low -= vector_elements;
     columns.high = std::max(columns.high, source.shift + last->x + last_tile_column + 1);
@@ -94,14 +94,14 @@ Columns columns_of(const Contraction& contraction) {
   return columns;
 }
 
-/// Do the two rows of a pair fragment lie in different halves of the 32 banks when they are `words` apart?
-/// Eight lanes at a time load 64 bytes of each.
+/// Are the two rows of a pair fragment in different halves of the 32 banks when they are `words` apart? Eight
+/// lanes at a time load 64 bytes of each.
 bool apart(int words) {
   return ((words % 32) + 32) % 32 == 16;
 }
 
-/// The least bytes from row to row, and from plane to plane, with which no fragment's load meets a bank
-/// twice, if there are any; rows keep their place within 32 bytes.
+/// The smallest row and plane pitch without bank conflicts in fragment loads, if there is one; rows stay
+/// aligned modulo 32 bytes.
 void pad_ring(const Contraction& contraction, Stream3d& planes) {
   constexpr int step_words = sector_bytes / word_bytes;
   const int row_bytes =
@@ -144,7 +144,7 @@ int shared_bytes_of(const Contraction& contraction, const Stream3d& planes) {
   return planes.lead_bytes + planes.ring_planes * planes.plane_bytes + operands;
 }
 
-/// The most rows and warps that fit the registers, operands being where they are.
+/// The most rows and warps that fit the registers, with operands at this place.
 bool fit_registers(const Problem& problem, const Contraction& contraction, bool operands_in_registers,
                    Stream3d& planes) {
   for (const int rows : rows_to_try(contraction)) {
@@ -158,7 +158,7 @@ bool fit_registers(const Problem& problem, const Contraction& contraction, bool 
       planes.blocks_per_multiprocessor = resident_warps[i] / planes.warps_per_block;
       return true;
     }
-    // Few rows a warp load many fragments for each: rather give up the operands' registers.
+    // Few rows a warp load many fragments each: operands in shared memory are better.
     if (operands_in_registers && rows == 2) return false;
   }
   return false;
@@ -168,7 +168,7 @@ bool memory_binds(const Contraction& contraction) {
   return contraction.products.size() <= most_products_of_memory;
 }
 
-/// Where few warps share a multiprocessor anyway, a row more, or a pair, costs none of them, and blocks share
+/// Where few warps share a multiprocessor anyway, one more row, or pair, costs no warps, and blocks share
 /// fewer rows: two steps of seven points take 601 us instead of 633, a box of radius 1 in two terms 634
 /// instead of 680.
 void add_row(const Problem& problem, const Contraction& contraction, Stream3d& planes) {
@@ -185,8 +185,7 @@ void add_row(const Problem& problem, const Contraction& contraction, Stream3d& p
   planes.estimated_registers = registers;
 }
 
-/// How many planes a round takes: where a round goes once round the ring, a plane's place in it is a
-/// constant.
+/// Planes of a round: where a round goes once round the ring buffer, a plane's place in it is a constant.
 int choose_unrolled_planes(const Contraction& contraction, const Stream3d& planes) {
   const int in_flight = contraction.planes_in_flight();
   const int products = static_cast<int>(contraction.products.size()) * planes.rows_per_warp;
@@ -196,8 +195,8 @@ int choose_unrolled_planes(const Contraction& contraction, const Stream3d& plane
                                                                                 : in_flight;
 }
 
-/// The ring: its rows hold what fragments do, and the block's own columns lie there as in memory, modulo 32
-/// bytes.
+/// The ring buffer: its rows are those of the fragments; the block's own columns have their alignment in
+/// memory, modulo 32 bytes.
 void set_columns(const Contraction& contraction, Stream3d& planes) {
   const Columns columns = columns_of(contraction);
   planes.first_column = columns.low;
@@ -206,7 +205,7 @@ void set_columns(const Contraction& contraction, Stream3d& planes) {
   planes.lead_bytes = round_up(planes.left_vectors * vector_bytes, sector_bytes);
 }
 
-/// More operands than shared memory has room for, or more products than a compiler takes in half a minute.
+/// Why there are too many operands for shared memory, or products for half a minute of compilation.
 std::string objection_to(const Contraction& contraction) {
   if (contraction.products.size() > most_products) {
     return fmt::format("it takes {} products a plane; kernels of more than {} compile for too long",
@@ -219,21 +218,21 @@ std::string objection_to(const Contraction& contraction) {
   return {};
 }
 
-/// Memory and products overlap, but not wholly. On an H200, 768 x 768 x 768, boxes took 510 us with 6
-/// products, 739 to 772 with 15 and 1303 with 28, stars 492 to 537 with 5 and 685 with 9 (radius 4); two
-/// steps of seven points 601 with 11.
+/// Memory and products overlap partly. On an H200 at 768 x 768 x 768, boxes took 510 us with 6 products, 739
+/// to 772 with 15 and 1303 with 28, stars 492 to 537 with 5 and 685 with 9 (radius 4); two steps of seven
+/// points 601 with 11.
 double sweep_us(const SweepBound& bound) {
   constexpr double slower_than_memory = 1.2;
   constexpr double slower_than_products = 1.49;
-  constexpr double exponent = 3;  // how the two overlap
+  constexpr double exponent = 3;  // models the overlap
   const double both =
       std::pow(bound.memory_us, exponent) + std::pow(slower_than_products * bound.tensor_us, exponent);
   return std::max(slower_than_memory * bound.memory_us, std::pow(both, 1 / exponent));
 }
 
-/// What an update takes beside the bytes that it reads: with one field stars of radius 1 and 2 took 1348 and
-/// 1284 us, boxes, whose lanes load and store two cells at once, 1834 and 1922. Of sums alone the magnitudes
-/// of a gradient of 5 products and of one of 16 took 730 and 994.
+/// The time of an update besides the bytes that it reads. With one field, stars of radius 1 and 2 took 1348
+/// and 1284 us; boxes, whose lanes load and store two cells at a time, 1834 and 1922. With sums alone,
+/// gradient magnitudes of 5 and of 16 products took 730 and 994.
 double update_us(const spec::StencilSpec& spec, const Contraction& contraction) {
   if (!spec.update) return 0;
   if (spec.update->is_of_sums_alone()) return 200;
@@ -251,7 +250,7 @@ Offer<Stream3d> Stream3d::plan(const Problem& problem, const Contraction& contra
   set_columns(contraction, planes);
   if (!fit_registers(problem, contraction, true, planes) &&
       !fit_registers(problem, contraction, false, planes)) {
-    // The most planes in flight there can be, and many shifts: the compiler may have to spill.
+    // The most possible planes in flight, and many shifts: the compiler may have to spill.
     planes.operands_in_registers = false;
     planes.rows_per_warp = rows_to_try(contraction).back();
     planes.warps_per_block = 4;

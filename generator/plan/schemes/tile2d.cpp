@@ -8,18 +8,18 @@ namespace spidergen::plan {
 namespace {
 
 constexpr int registers_beside_tile = 20;
-constexpr int registers_beside_low_tile = 8;  // more, for a second way to store
-constexpr int registers_of_update = 8;        // of sums alone; of others make_room_for_update has them
+constexpr int registers_beside_low_tile = 8;  // for a second store path
+constexpr int registers_of_update = 8;        // with sums alone; others get theirs in make_room_for_update
 constexpr int register_unit = 8;
 constexpr int least_rows = 8;
 constexpr int rows_of_short_reach = 5;
 
-// MMAs that take no more than a third of the time of a tile's bytes. With more, tiles in shared memory keep
-// more warps under way.
+// Most MMAs: they take a third of the time of a tile's memory traffic. With more, tiles in shared memory have
+// more warps in flight.
 constexpr int most_products = 5;
 
-/// An update of sums alone takes rows of the tile, not blocks: Sobel's magnitude took 110.7 us in 10 rows and
-/// five blocks, 115.1 in 12 rows and four (10240 x 10240 f16 points, H200, where a copy takes 100.5).
+/// An update of sums alone reduces a tile's rows, not its blocks: Sobel's magnitude took 110.7 us with 10
+/// rows and five blocks, 115.1 with 12 and four (10240 x 10240 f16 points, H200; a copy takes 100.5).
 int registers_of_tile(const Contraction& contraction, int tile_rows, bool updates_sums) {
   const int fragments =
       (tile_rows + contraction.rows_spanned() - 1) * static_cast<int>(contraction.shifts.size());
@@ -30,8 +30,7 @@ int registers_of_tile(const Contraction& contraction, int tile_rows, bool update
          static_cast<int>(contraction.operands.size()) * registers_per_operand;
 }
 
-/// Tiles of so many rows, as many blocks of which a multiprocessor holds as their registers allow, but no
-/// more than are of use.
+/// Tiles of `rows` rows, with as many blocks a multiprocessor as registers allow, up to the useful number.
 TileForm tile_form(const Contraction& contraction, int rows, int most_blocks, bool updates_sums) {
   constexpr int most_rows_abreast = 3;
   const int registers = round_up(registers_of_tile(contraction, rows, updates_sums), register_unit);
@@ -45,7 +44,7 @@ TileForm tile_form(const Contraction& contraction, int rows, int most_blocks, bo
   return form;
 }
 
-/// The same tiles for rows that are not aligned, of which each input vector of four words lies across five.
+/// The same tiles for unaligned rows, where each input vector of four words spans five.
 TileForm any_rows_form(const Contraction& contraction, const TileForm& high, bool updates_sums) {
   constexpr int most_blocks = 3;
   const int rows_of_as_many_inputs = high.rows + (high.rows + contraction.rows_spanned() + 2) / 4;
@@ -55,10 +54,10 @@ TileForm any_rows_form(const Contraction& contraction, const TileForm& high, boo
   return form;
 }
 
-/// The highest tiles of which enough blocks fit the registers, and lower ones. Where taps reach far up and
-/// down, tiles below each other read the same rows, and had better be of one block, which has an L1 cache.
+/// The highest tiles with enough blocks in the registers, and lower ones. Where taps reach far along y,
+/// vertical neighbours read the same rows, and belong in one block, which shares an L1 cache.
 std::optional<Tile2d> lay_out(const Contraction& contraction, bool updates_sums) {
-  // Higher tiles read fewer rows twice, but fewer warps have room.
+  // Higher tiles read fewer rows twice, but leave room for fewer warps.
   const bool reaches_far = contraction.rows_spanned() > 3;
   const int most_rows = reaches_far ? 13 : 12;
   const int wanted_blocks = reaches_far ? 4 : 5;
@@ -67,7 +66,7 @@ std::optional<Tile2d> lay_out(const Contraction& contraction, bool updates_sums)
     TileForm high = tile_form(contraction, rows, wanted_blocks, updates_sums);
     if (high.blocks_per_multiprocessor < wanted_blocks) continue;
     high.min_blocks_per_sm = 16;
-    // Lower tiles read more rows twice, the more so the farther taps reach.
+    // Lower tiles read more rows twice, and more of them the farther taps reach.
     const int middle_rows = contraction.rows_spanned() <= rows_of_short_reach ? 6 : 8;
     TileForm middle = tile_form(contraction, middle_rows, most_blocks_of_lower_tiles, updates_sums);
     middle.min_blocks_per_sm = 4;
@@ -84,7 +83,7 @@ std::optional<Tile2d> lay_out(const Contraction& contraction, bool updates_sums)
   return std::nullopt;
 }
 
-/// A fit to sweeps of 10240 x 10240 points on an H200: 105.0 us for 3 products and 107.9 for 5, where a copy
+/// Fitted to sweeps of 10240 x 10240 points on an H200: 105.0 us for 3 products and 107.9 for 5, where a copy
 /// takes 101.
 double estimate_us(int products) {
   constexpr double three_products_us = 104.9;

@@ -1,5 +1,5 @@
-/// The number of the device headers: it changes with whatever a generated file has of them. They live in the
-/// inline namespace of that number, so that kernels of two versions can be in one program.
+/// The version of the device headers; it changes with anything that generated files use of them. They live in
+/// the inline namespace of that number, so that kernels of two versions can be in one program.
 #pragma once
 
 namespace spider {

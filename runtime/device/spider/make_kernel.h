@@ -14,7 +14,7 @@
 namespace spider {
 inline namespace device_4 {
 
-/// What an update takes beside the input, as in spider_kernel_info. The tables outlive the kernel.
+/// Arguments of an update besides the input, as in spider_kernel_info. The tables outlive the kernel.
 struct UpdateFacts {
   const char* previous = nullptr;
   std::int32_t field_count = 0;
@@ -24,7 +24,7 @@ struct UpdateFacts {
   const char* const* scalar_names = nullptr;
 };
 
-/// What a generated file says of its kernel; the rest of spider_kernel_info is the same for all of them.
+/// A generated file's description of its kernel; the rest of spider_kernel_info is the same for all files.
 struct KernelFacts {
   const char* name;
   const char* generator;  ///< version of spider-gen
@@ -40,7 +40,7 @@ struct KernelFacts {
   std::int32_t output = -1;  ///< SPIDER_F16, ... of results; -1: `storage`
 };
 
-/// What accesses points of a generated file's fields. `File` is a type of that file alone: files of one
+/// Code that accesses points of a generated file's fields. `File` is a type of that file only: files of one
 /// program may be compiled for different architectures.
 template <class File>
 constexpr PointFunction point_function =
@@ -50,7 +50,7 @@ constexpr PointFunction point_function =
     nullptr;
 #endif
 
-/// A form whose stencil is so many time steps, composed.
+/// A form whose stencil is that many time steps, composed.
 constexpr SweepForm composed_form(SweepForm form, std::int32_t steps) {
   form.steps = steps;
   return form;
@@ -107,14 +107,14 @@ constexpr spider_kernel make_kernel(const KernelFacts& facts, const SweepForm (&
   return kernel;
 }
 
-/// The kernel of a sweep in passes, which outlive it; the rest as make_kernel().
+/// The kernel of a sweep in passes, which outlive it; the rest as in make_kernel().
 template <int pass_count, int row_count, int tap_count>
 constexpr spider_kernel make_passes_kernel(const KernelFacts& facts,
                                            const spider_kernel* const (&passes)[pass_count],
                                            const std::int32_t (&row_axes)[pass_count],
                                            const TapRow (&rows)[row_count], const Tap (&taps)[tap_count],
                                            const Face (&faces)[3][2], PointFunction points = nullptr) {
-  // Stands for those of all passes: a sweep has one step.
+  // Stands for the forms of all passes: a sweep has one step.
   const SweepForm forms[] = {passes[0]->forms[0]};
   spider_kernel kernel = make_kernel(facts, forms, rows, taps, faces, points);
   kernel.passes = passes;
@@ -123,7 +123,7 @@ constexpr spider_kernel make_passes_kernel(const KernelFacts& facts,
   return kernel;
 }
 
-/// What a system takes, as in spider_kernel_info. The tables outlive the kernel.
+/// Arguments of a system, as in spider_kernel_info. The tables outlive the kernel.
 struct SystemNames {
   const char* const* field_names;  ///< of all fields, in the spec's order
   const std::int32_t* field_storages;
@@ -136,18 +136,18 @@ struct SystemNames {
   std::int32_t reduction_count = 0;
 };
 
-/// What a generated file says of its system; the rest of spider_kernel_info follows from its sweeps.
+/// A generated file's description of its system; the rest of spider_kernel_info follows from its sweeps.
 struct SystemKernelFacts {
   const char* name;
   const char* generator;  ///< version of spider-gen
   const char* spec_hash;
   std::int32_t dimensions;
-  std::int32_t storage;  ///< the spec's; that of a field is in SystemNames
+  std::int32_t storage;  ///< the spec's; SystemNames has those of fields
   std::int32_t minimum_arch;
   SystemNames names;
 };
 
-/// Sweep::folded_reach of an axis, 0 where a sweep has none.
+/// Sweep::folded_reach of an axis, 0 if a sweep has none.
 template <class Sweep, class = void>
 struct FoldedReach {
   static constexpr std::int32_t along(int /*axis*/) { return 0; }
@@ -157,11 +157,12 @@ struct FoldedReach<Sweep, decltype(static_cast<void>(Sweep::folded_reach))> {
   static constexpr std::int32_t along(int axis) { return Sweep::folded_reach[axis]; }
 };
 
-/// One sweep of a system, from a generated file's sweep (spider/loads/system_point.h says what that has).
+/// One sweep of a system, from a generated file's sweep (members: spider/loads/system_point.h).
 template <class System>
-constexpr SystemSweep system_sweep(std::int32_t stages) {
-  SystemSweep sweep{stages,          nullptr, System::row_count,     nullptr, System::written_count, {}, {},
-                    System::columns, nullptr, System::reduced_count, {}};
+constexpr SystemSweep system_sweep(std::int32_t stages, const SweepUpdate* update = nullptr) {
+  SystemSweep sweep{stages, nullptr, System::row_count, nullptr, System::written_count,
+                    {},     {},      System::columns,   nullptr, System::reduced_count,
+                    {},     update};
   for (int axis = 0; axis < 3; ++axis) sweep.folded_reach[axis] = FoldedReach<System>::along(axis);
   if constexpr (System::row_count > 0) sweep.rows = System::rows;
   if constexpr (System::written_count > 0) sweep.written = System::written;

@@ -1,5 +1,5 @@
-/// The instructions on the host: names, types and meaning are those of instructions_cuda.h; what breaks a
-/// rule of the machine stops the launch (runtime/emulator/README.md).
+/// The instructions on the host, with the names, types and meaning of instructions_cuda.h. A broken rule of
+/// the machine stops the launch (runtime/emulator/README.md).
 #pragma once
 
 #include <spider/call_site.h>
@@ -13,7 +13,7 @@
 #define SPIDER_GRID_CONSTANT
 #define SPIDER_ENTRY static_cast<void>(0)
 #define SPIDER_TABLE [[maybe_unused]] static const
-/// Nothing is unrolled here, and a table that is not static would be built at each call.
+/// Nothing is unrolled here: a table that is not static would be built at each call.
 #define SPIDER_CONSTANTS static constexpr
 #define SPIDER_UNROLL
 #define SPIDER_NO_UNROLL
@@ -23,7 +23,7 @@ namespace spider {
 inline namespace device_4 {
 namespace device {
 
-/// Which machine this header is of.
+/// The machine that this header implements.
 inline constexpr int backend = SPIDER_BACKEND_EMULATED;
 
 /// Four 32-bit registers; 16 bytes in memory, on a multiple of 16.
@@ -48,21 +48,21 @@ struct Accumulator {
 int lane_index();
 int warp_index();
 int block_index();
-/// Of those that a launch has.
+/// Index of the block's image in the launch.
 int image_index();
 
 /// Every lane of the warp comes here; orders their accesses to shared memory.
 void sync_warp(emulator::CallSite site = emulator::CallSite::current());
 /// Every lane of the block comes here; orders their accesses to shared memory.
 void sync_block(emulator::CallSite site = emulator::CallSite::current());
-/// redux.sync.max.u32 and .min.u32: the largest or smallest that any lane of the warp brings.
+/// redux.sync.max.u32 and .min.u32: the largest or smallest word of the warp's lanes.
 std::uint32_t warp_max(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
 std::uint32_t smallest_in_warp(std::uint32_t value, emulator::CallSite site = emulator::CallSite::current());
 
-/// shfl.sync.idx.b32: what lane `source` % 32 brings.
+/// shfl.sync.idx.b32: the word of lane `source` % 32.
 std::uint32_t shuffle(std::uint32_t value, int source,
                       emulator::CallSite site = emulator::CallSite::current());
-/// Of 64 bits by two of them.
+/// The same for 64 bits, by two of them.
 std::uint64_t shuffle(std::uint64_t value, int source,
                       emulator::CallSite site = emulator::CallSite::current());
 
@@ -113,12 +113,12 @@ std::uint32_t load_table(const std::uint32_t* from);
 
 Vector load_table_now(const Vector* from);
 std::uint32_t load_table_now(const std::uint32_t* from);
-/// The value, which is there from here on.
+/// The value; it has arrived from here on.
 SPIDER_DEVICE std::uint32_t pin_in_register(std::uint32_t loaded) {
   return loaded;
 }
 
-/// A lane of a form that starts early touches fields only behind it.
+/// A lane of a form that starts early touches fields only after this.
 void wait_on_dependency();
 inline void launch_dependents() {}
 
@@ -130,7 +130,7 @@ void store_shared(Shared to, const Vector& v);
 Pair load_shared_pair(Shared from);
 /// ld.shared.b32: `from` is a multiple of 4.
 std::uint32_t load_shared_word(Shared from);
-/// The same of what no lane writes until the next synchronisation of the block.
+/// The same for words that no lane writes until the next synchronisation of the block.
 SPIDER_DEVICE Pair load_settled_pair(Shared from) {
   return load_shared_pair(from);
 }
@@ -164,13 +164,13 @@ SPIDER_DEVICE void store_shared_if(bool wanted, Shared to, const Vector& v) {
 }
 
 /// cp.async.cg, 16 bytes: both addresses are multiples of 16. The data is there for this lane after its wait,
-/// for others after a synchronisation behind that. Lanes that do not want it copy nothing.
+/// for others after a synchronisation that follows. Lanes without `wanted` copy nothing.
 void copy_async_if(bool wanted, Shared to, const void* from);
 /// cp.async.ca, 4 bytes: both addresses are multiples of 4. Otherwise the same.
 void copy_word_async_if(bool wanted, Shared to, const void* from);
 /// cp.async.ca, 8 bytes: both addresses are multiples of 8.
 void copy_pair_async_if(bool wanted, Shared to, const void* from);
-/// The three of them of a field that an update reads at the point itself.
+/// The same three for a field that an update reads at the point itself.
 void copy_point_vector_async_if(bool wanted, Shared to, const void* from);
 void copy_point_pair_async_if(bool wanted, Shared to, const void* from);
 void copy_point_word_async_if(bool wanted, Shared to, const void* from);
@@ -186,7 +186,7 @@ SPIDER_DEVICE std::uint32_t join_low_halves(std::uint32_t low, std::uint32_t hig
 SPIDER_DEVICE std::uint32_t join_high_halves(std::uint32_t low, std::uint32_t high) {
   return low >> 16U | (high & 0xffff0000U);
 }
-/// The same of the low bytes of both halves of both words.
+/// The same for the low bytes of both halves of both words.
 SPIDER_DEVICE std::uint32_t join_even_bytes(std::uint32_t low, std::uint32_t high) {
   return (low & 0xffU) | (low >> 8U & 0xff00U) | (high << 16U & 0xff0000U) | (high << 8U & 0xff000000U);
 }
@@ -195,29 +195,29 @@ SPIDER_DEVICE std::uint32_t join_even_bytes(std::uint32_t low, std::uint32_t hig
 void copy_async_commit();
 
 inline constexpr bool has_bulk_copies = true;
-/// mbarrier.init and mbarrier.arrive.expect_tx: all lanes of a warp come here, whose first one prepares the 8
-/// bytes at `barrier`, a multiple of 8, for bulk copies of `bytes` together, before any of them starts.
+/// mbarrier.init and mbarrier.arrive.expect_tx: all lanes of a warp come here. The first one prepares the 8
+/// bytes at `barrier`, a multiple of 8, for bulk copies of `bytes` in total, before any of them starts.
 void begin_bulk_copies(Shared barrier, std::uint32_t bytes,
                        emulator::CallSite site = emulator::CallSite::current());
 /// cp.async.bulk.shared::cluster.global: both addresses and `bytes` are multiples of 16. The data is there
 /// for a thread after its wait_for_bulk_copies.
 void copy_bulk_async(Shared to, const void* from, std::uint32_t bytes, Shared barrier);
-/// mbarrier.try_wait.parity: until all bytes of the barrier's copies have arrived. The thread knows of the
-/// barrier by a sync_block behind begin_bulk_copies.
+/// mbarrier.try_wait.parity: waits until all bytes of the barrier's copies have arrived. A sync_block after
+/// begin_bulk_copies makes the barrier known to the thread.
 void wait_for_bulk_copies(Shared barrier);
 
 /// ld.global.b32, .v2.b32 and .v4.b32 of neighbouring cells: `from` is a multiple of 4, 8 or 16 bytes.
 std::uint32_t load_field_word(const void* from);
 Pair load_field_pair(const void* from);
 Vector load_field_vector(const void* from);
-/// The same of a field that an update reads at the point itself: its memory may be the output's.
+/// The same for a field that an update reads at the point itself: its memory may be the output's.
 std::uint16_t load_point(const std::uint16_t* from);
 std::uint32_t load_point(const std::uint32_t* from);
 std::uint64_t load_point(const std::uint64_t* from);
 std::uint32_t load_point_word(const void* from);
 Pair load_point_pair(const void* from);
 Vector load_point_vector(const void* from);
-/// The same of a field that steps read again.
+/// The same for a field that steps read again.
 inline std::uint32_t load_kept_word(const void* from) {
   return load_point_word(from);
 }
@@ -227,9 +227,9 @@ inline Pair load_kept_pair(const void* from) {
 inline Vector load_kept_vector(const void* from) {
   return load_point_vector(from);
 }
-/// prefetch.global.L2 of the line that the cell is in.
+/// prefetch.global.L2 of the cell's cache line.
 inline void prefetch_point(const void* /*from*/) {}
-/// The last of them where `wanted`; else `v` stays as it is.
+/// The last of them if `wanted`; otherwise `v` is unchanged.
 SPIDER_DEVICE void load_field_vector_if(bool wanted, const void* from, Vector& v) {
   if (wanted) v = load_field_vector(from);
 }
@@ -238,7 +238,7 @@ SPIDER_DEVICE void load_field_vector_if(bool wanted, const void* from, Vector& v
 void store_field_word(void* to, std::uint32_t v);
 void store_field_pair(void* to, const Pair& v);
 void store_field_vector(void* to, const Vector& v);
-/// The first and the last of them where `wanted`.
+/// The first and the last of them if `wanted`.
 SPIDER_DEVICE void store_field_word_if(bool wanted, void* to, std::uint32_t v) {
   if (wanted) store_field_word(to, v);
 }
@@ -246,7 +246,7 @@ SPIDER_DEVICE void store_field_vector_if(bool wanted, void* to, const Vector& v)
   if (wanted) store_field_vector(to, v);
 }
 
-/// Those of results of updates.
+/// The same for results of updates.
 SPIDER_DEVICE void store_point_word_if(bool wanted, void* to, std::uint32_t v) {
   if (wanted) store_field_word(to, v);
 }
@@ -264,7 +264,7 @@ std::uint32_t load_cell(const std::uint32_t* from);
 std::uint64_t load_cell(const std::uint64_t* from);
 void load_cell_pair(const void* from, std::uint32_t* words);
 void load_cell_vector(const void* from, std::uint32_t* words);
-/// The same where `wanted`; else what is there stays as it is.
+/// The same if `wanted`; otherwise the destination is unchanged.
 template <class Cell>
 Cell load_cell_if(bool wanted, const Cell* from, Cell otherwise) {
   return wanted ? load_cell(from) : otherwise;
@@ -285,7 +285,7 @@ Vector load_vector(const std::uint16_t* from);
 SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
   return wanted ? load_vector(from) : Vector{};
 }
-/// Those cells where `wanted`, else a table's.
+/// The cells if `wanted`, otherwise a table's.
 SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, const Vector* otherwise) {
   return wanted ? load_vector(from) : load_table(otherwise);
 }
@@ -307,7 +307,7 @@ void store_field(std::uint16_t* to, std::uint16_t v);
 /// st.global.v2.b32 of four neighbouring cells: `to` is a multiple of 8 bytes.
 void store_field(std::uint16_t* to, std::uint32_t low, std::uint32_t high);
 
-/// The same of cells of 32 bits; two neighbouring ones where `to` is a multiple of 8 bytes.
+/// The same for cells of 32 bits; two neighbouring ones where `to` is a multiple of 8 bytes.
 std::uint32_t load_field(const std::uint32_t* from);
 SPIDER_DEVICE std::uint32_t load_field_if(bool wanted, const std::uint32_t* from, std::uint32_t otherwise) {
   return wanted ? load_field(from) : otherwise;
@@ -363,7 +363,7 @@ std::uint32_t transpose_8x8(std::uint32_t row_pair, emulator::CallSite site = em
 /// mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32: sum += A * B.
 void multiply_dense(Accumulator& sum, const Vector& a, const Pair& b,
                     emulator::CallSite site = emulator::CallSite::current());
-/// The same of bf16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
+/// The same for bf16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
 void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b,
                          emulator::CallSite site = emulator::CallSite::current());
 
@@ -401,7 +401,7 @@ SPIDER_DEVICE void multiply_sparse(Accumulator& sum, const Vector& a, const Vect
   emulator::multiply_sparse(sum, a, b, metadata, selector, site);
 }
 
-/// The same of bf16: mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32.
+/// The same for bf16: mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32.
 template <int selector>
 SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const Vector& b,
                                         std::uint32_t metadata,
@@ -410,10 +410,10 @@ SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const
   emulator::multiply_sparse_bf16(sum, a, b, metadata, selector, site);
 }
 
-/// red.global.add.u64 and .max.u64: of a word that any block may change.
+/// red.global.add.u64 and .max.u64 on a word that any block may change.
 void add_to(std::int64_t* word, std::int64_t value);
 void raise(std::uint64_t* word, std::uint64_t value);
-/// Counts up for what waits outside the launch.
+/// Increments a counter that is waited on outside the launch.
 void count_stored(std::uint32_t* counter);
 
 }  // namespace device

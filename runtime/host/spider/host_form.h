@@ -1,6 +1,5 @@
-/// A kernel for the host: what a generated file means, compiled as loops over rows, its taps known to the
-/// compiler. What boundaries, boxes, storages and time steps need is the same for all and in
-/// runtime/host/sweep.cpp.
+/// A kernel for the host: a generated file's stencil as loops over rows, its taps known to the compiler.
+/// Boundaries, boxes, storages and time steps are the same for all kernels: runtime/host/sweep.cpp.
 #pragma once
 
 #include <spider/kernel.h>
@@ -16,24 +15,24 @@ namespace spider {
 inline namespace device_4 {
 namespace loops {
 
-/// sums[x] = sum of weight * row[x + dx] for x from 0 to before `count`; of several sums, one behind the
-/// other, sums[i * count + x] is the i-th. `rows` has a pointer for each (dz, dy) that has a tap, ascending,
-/// to where dx is 0. Rows and sums hold Numbers of the storage, and do not overlap.
+/// sums[x] = sum of weight * row[x + dx] for x from 0 to before `count`; of several sums, sums[i * count + x]
+/// is the i-th. `rows` has a pointer for each (dz, dy) that has a tap, ascending, to where dx is 0. Rows and
+/// sums hold Numbers of the storage, and do not overlap.
 using SumRow = void (*)(const void* const* rows, void* sums, std::int64_t count);
 
-/// A row of points along x whose sums an update is to replace by their results: all Numbers of the storage.
+/// A row of points along x whose sums an update replaces by its results: all Numbers of the storage.
 struct UpdateRow {
   const UpdateArguments& sweep;
-  std::int64_t z, y, x;        ///< of the first
+  std::int64_t z, y, x;        ///< of the first point
   const void* input;           ///< numbers of the input at the points
-  const void* const* further;  ///< and of the further fields
-  const void* before;          ///< and of `previous`, where the kernel has several steps
+  const void* const* further;  ///< and of further fields
+  const void* before;          ///< and of `previous`, if the kernel has several steps
   void* sums;                  ///< of several sums, `apart` from one to the next
   std::int64_t apart;
   std::int64_t count;
 };
 
-/// A generated file's stencil as sweep() takes it.
+/// A generated file's stencil, the argument of sweep().
 struct Stencil {
   std::int32_t storage;  ///< SPIDER_F16, ...
   std::int32_t steps;
@@ -44,12 +43,12 @@ struct Stencil {
   std::int32_t tap_row_count;
   const Face (*faces)[2];
   SumRow sum;
-  // Of a stencil with an update: how many further fields it reads, and whether the input.
+  // With an update: the number of further fields it reads, and whether it reads the input.
   void (*update)(const UpdateRow&) = nullptr;
   const std::int32_t* further_storages = nullptr;
   int further_count = 0;
   bool reads_input = false;
-  bool reads_before = false;  ///< `previous`, as a kernel of several steps
+  bool reads_before = false;  ///< `previous`, in a kernel of several steps
   int sum_count = 1;
   std::int32_t output = -1;  ///< SPIDER_F16, ... of results; -1: `storage`
 };
@@ -57,18 +56,18 @@ struct Stencil {
 /// Sweeps the box of the arguments.
 void sweep(const Stencil& stencil, const SweepArguments& arguments);
 
-/// The type of numbers that a storage is computed in.
+/// The number type that a storage is computed in.
 template <int storage>
 using NumberOf = std::conditional_t<storage == SPIDER_F64, double, float>;
 
-/// Taps that one loop over columns takes at once; their sums wait in memory between loops.
+/// Taps that one loop over columns adds; their sums wait in memory between loops.
 constexpr int taps_per_loop = 32;
-/// Of more taps the compiler is told no numbers: it would take minutes.
+/// With more taps the compiler gets no constants: it would take minutes.
 constexpr int most_unrolled_taps = 256;
-/// Columns whose sums stay in the first cache between loops.
+/// Columns whose sums stay in the L1 cache between loops.
 constexpr std::int64_t strip_columns = 512;
 
-/// Taps and what follows from them, by index.
+/// Taps and properties derived from them, by index.
 template <const auto& taps>
 struct TapList {
   static constexpr int count = static_cast<int>(sizeof(taps) / sizeof(Tap));
@@ -95,7 +94,7 @@ struct TapList {
   }
 };
 
-/// Adds taps first, first + 1, ... to the sums of `count` columns; from sum to sum it is `pitch` Numbers.
+/// Adds taps first, first + 1, ... to the sums of `count` columns; sums lie `pitch` Numbers apart.
 template <class Number, const auto& taps, bool adds_old_value, int first, int... next>
 inline void add_taps(const Number* const* rows, Number* __restrict sums, std::int64_t count,
                      std::int64_t pitch, std::integer_sequence<int, next...> /*taps*/) {
@@ -125,7 +124,7 @@ inline void add_all_taps(const Number* const* rows, Number* sums, std::int64_t c
   if constexpr (left > now) add_all_taps<Number, taps, adds_old_value, first + now>(rows, sums, count, pitch);
 }
 
-/// The same of very many taps.
+/// The same for very many taps.
 template <class Number, const auto& taps, bool adds_old_value>
 inline void add_listed_taps(const Number* const* rows, Number* __restrict sums, std::int64_t count,
                             std::int64_t pitch) {
@@ -219,7 +218,7 @@ inline constexpr std::int32_t storage_of<Bf16Cells> = SPIDER_BF16;
 template <>
 inline constexpr std::int32_t storage_of<F64Cells> = SPIDER_F64;
 
-/// SPIDER_F16, ... of each field; one more, for there may be none.
+/// SPIDER_F16, ... of each field; one element more, since there may be no field.
 template <class Fields>
 struct StoragesOf;
 template <class... Cells>
@@ -263,8 +262,8 @@ struct Meaning {
 
 }  // namespace loops
 
-/// The only way of sweeping so many steps. No block is cut: the sweep divides its box itself. Where it
-/// `adds_old_value`, that is added apart and last, so that errors are relative to the change.
+/// The only form for that many steps. It has no block grid: the sweep divides its box itself. With
+/// `adds_old_value`, the old value is added separately and last, so that errors are relative to the change.
 template <const auto& taps, const auto& tap_rows, const auto& faces, int storage, int steps,
           bool adds_old_value = false, class Update = loops::NoUpdate, int output = storage>
 constexpr SweepForm host_form() {

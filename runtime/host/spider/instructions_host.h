@@ -1,4 +1,4 @@
-/// What generated files and headers that they share name of a machine, for the host back end, which has no
+/// The names of a machine that generated files and shared headers use, for the host back end, which has no
 /// lanes.
 #pragma once
 
@@ -17,11 +17,11 @@ namespace spider {
 inline namespace device_4 {
 namespace device {
 
-/// Which machine this header is of.
+/// The machine that this header implements.
 inline constexpr int backend = SPIDER_BACKEND_HOST;
 
-/// a * b + c, rounded once where the processor can; the same in every loop, whatever the compiler makes of
-/// it, so that a result does not depend on where a row is cut.
+/// a * b + c, rounded once where the processor can; the same in every loop, however it is compiled, so that a
+/// result does not depend on where a row is cut.
 template <class Number>
 inline Number multiply_add(Number a, Number b, Number c) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
@@ -37,8 +37,8 @@ inline std::uint64_t bits_of(double value) {
   return bits;
 }
 
-// One operation of an update each, rounded once: in its loops the compiler joins what it likes, within the
-// bound.
+// One operation of an update each, rounded once. In an update's loops the compiler may fuse operations,
+// within the error bound.
 template <class Number>
 inline Number add(Number a, Number b) {
   return a + b;

@@ -1,5 +1,5 @@
 /// A sweep of a system of equations for the host: a loop over a row of points, its expressions and offsets
-/// known to the compiler. What faces, boxes and storages need is the same for all and in
+/// known to the compiler. Faces, boxes and storages are the same for all systems:
 /// runtime/host/system_sweep.cpp.
 #pragma once
 
@@ -14,11 +14,11 @@
 #include <type_traits>
 
 #if defined(__clang__)
-// Loops that it makes no vectors of are slower, and right.
+// Loops that are not vectorised are slower, and correct.
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 
-// Tells the compiler that no round of the next loop reads what another one writes.
+// Tells the compiler that no iteration of the next loop reads what another one writes.
 #if defined(__clang__)
 #define SPIDER_ROUNDS_APART _Pragma("clang loop vectorize(assume_safety)")
 #elif defined(__GNUC__)
@@ -34,18 +34,18 @@ namespace loops {
 /// A row of points along x. Rows and results are Numbers of the sweep.
 struct SystemRow {
   const SystemArguments& sweep;
-  std::int64_t z, y, x;  ///< of the first
+  std::int64_t z, y, x;  ///< of the first point
   std::int64_t count;
-  /// For each of SystemSweep::rows where dx is 0 at the first point; of a field without cells along x its one
-  /// cell.
+  /// For each of SystemSweep::rows, the cell at dx = 0 of the first point; the one cell of a field without
+  /// cells along x.
   const void* const* rows;
-  /// Of each of SystemSweep::written, `count` each. One may be a row that is read, if at its points alone.
-  /// Where `reduces`, then of each of SystemSweep::reduced.
+  /// For each of SystemSweep::written, `count` results. One may be a row that is read, if only at its points.
+  /// If `reduces`, those of SystemSweep::reduced follow.
   void* const* results;
   bool reduces;
 };
 
-/// A generated file's sweep as sweep_system() takes it.
+/// A generated file's sweep, the argument of sweep_system().
 struct SystemLoop {
   std::int32_t number;        ///< SPIDER_F32 or SPIDER_F64
   const SystemField* fields;  ///< of the system
@@ -53,23 +53,23 @@ struct SystemLoop {
   void (*compute)(const SystemRow&);
 };
 
-/// A number as a cell of a storage holds it.
+/// A number rounded to a storage.
 float as_stored(std::int32_t storage, float number);
 double as_stored(std::int32_t storage, double number);
 
 /// Sweeps the box of the arguments.
 void sweep_system(const SystemLoop& loop, const SystemArguments& arguments);
 
-/// The number of a cell, which may be a ghost cell, z, y, x.
+/// The number in a cell, which may be a ghost cell, at z, y, x.
 double find_cell(const SystemField& field, const SystemFieldPlace& memory, const std::int64_t (&extent)[3],
                  const std::int64_t (&at)[3]);
 
-/// How often the cell at index `at` of an axis takes the value of that at `point`: 1, -1 for its negative, or
-/// 0.
+/// The factor by which the cell at index `at` of an axis takes the value at `point`: 1, -1 for its negative,
+/// or 0.
 int takes_value(const SystemField& field, int axis, std::int64_t extent, std::int64_t at, std::int64_t point);
 
-/// Values that all points of a row share. compute_row() has a copy of its own, which the compiler knows that
-/// no result is written over.
+/// Values that all points of a row share. compute_row() copies them, so that the compiler knows that no
+/// result overwrites them.
 template <class System>
 struct RowValues {
   using Number = typename System::Number;
@@ -103,7 +103,7 @@ struct RowValues {
   }
 };
 
-/// A point that may be a ghost cell's own place, where folded() computes.
+/// A point that may lie at a ghost cell, where folded() computes.
 template <class System>
 struct MovedPoint {
   using Number = typename System::Number;
@@ -140,12 +140,12 @@ struct MovedPoint {
   }
 };
 
-/// A point of a row. Where it is not `at_faces`, all points that bounded() asks for are inside.
+/// A point of a row. Unless `at_faces`, all points that bounded() asks for are inside.
 template <class System, bool at_faces>
 struct SystemPoint {
   using Number = typename System::Number;
   const RowValues<System>& row;
-  std::int64_t i;  ///< of the point in it
+  std::int64_t i;  ///< of the point in the row
 
   template <int which, int dx>
   Number read() const {
@@ -159,14 +159,14 @@ struct SystemPoint {
   static Number number(Number value) { return value; }
   Number scalar(int which) const { return row.scalars[which]; }
 
-  /// Extents have no more than 31 bits, which vectors convert.
+  /// Extents have at most 31 bits: vectors convert such integers.
   Number index(int axis) const {
     const std::int64_t place = axis == 2 ? row.place[2] + i : row.place[axis];
     return static_cast<Number>(static_cast<std::int32_t>(place - row.first[axis]));
   }
   Number extent(int axis) const { return row.whole[axis]; }
 
-  /// Where faces meet, the faster axis counts.
+  /// Where faces meet, the faster axis has precedence.
   template <int field, int dz, int dy, int dx>
   Number bounded(Number value) const {
     value = bounded_along<field, 0, dz>(value, row.place[0]);
@@ -179,7 +179,7 @@ struct SystemPoint {
     return static_cast<Number>(as_stored(System::fields[field].storage, value));
   }
 
-  /// The sum over the point and the ghost cells, as far as the reach beyond faces, that take its value.
+  /// The sum over the point and the ghost cells, within the reach outside faces, that take its value.
   template <int field, int reach_z, int reach_y, int reach_x, class Value>
   Number folded(const Value& value) const {
     if constexpr (!at_faces) {
@@ -201,7 +201,7 @@ struct SystemPoint {
     }
   }
 
-  /// Only points that are not at faces have it: all that they ask for is inside.
+  /// Only points that are not at faces have it: all cells that they ask for are inside.
   template <int dz, int dy, int dx, class Value>
   Number inside(const Value& value) const {
     return value();
@@ -213,7 +213,7 @@ struct SystemPoint {
   std::int64_t own() const {
     return axis == 2 ? row.place[2] + i : row.place[axis];
   }
-  /// That of a ghost cell, `distance` < 0 before the low face, > 0 behind the high one; 0 is the point.
+  /// The index of a ghost cell, `distance` < 0 below the low face, > 0 above the high one; 0 is the point.
   template <int axis>
   std::int64_t beyond(int distance) const {
     return distance == 0 ? own<axis>() : distance < 0 ? distance : row.extent_of_fields[axis] - 1 + distance;
@@ -224,7 +224,8 @@ struct SystemPoint {
     return takes_value(System::fields[field], axis, row.extent_of_fields[axis], at[axis], own<axis>());
   }
 
-  /// Along a periodic axis the value is that of the point which the reads behind it were mapped to.
+  /// Along a periodic axis the value is already right: reads outside the face were mapped to the point
+  /// inside.
   template <int field, int axis, int offset>
   Number bounded_along(Number value, std::int64_t place) const {
     constexpr Face face = System::fields[field].faces[axis][offset < 0 ? 0 : 1];
@@ -240,8 +241,7 @@ struct SystemPoint {
   }
 };
 
-/// Columns begin, begin + 1, ... of a row. Whatever it calls becomes part of it, or there would be no
-/// vectors.
+/// Columns begin, begin + 1, ... of a row. All that it calls is inlined, or it would not be vectorised.
 template <class System, bool at_faces, bool reduces>
 [[gnu::flatten]] void compute_columns(const RowValues<System>& values, typename System::Number* const* to,
                                       std::int64_t begin, std::int64_t end) {
@@ -257,8 +257,8 @@ template <class System, bool at_faces, bool reduces>
   }
 }
 
-/// Loops over the parts of a row. Points near faces have loops of their own, of which some compilers
-/// make no vectors.
+/// Loops over the parts of a row. Points near faces have their own loops, which some compilers do not
+/// vectorise.
 template <class System, bool reduces>
 void compute_parts(const SystemRow& row) {
   using Number = typename System::Number;
@@ -300,7 +300,7 @@ struct SystemMeaning {
 
 }  // namespace loops
 
-/// The only way of computing a sweep of a system. No block is cut: the sweep divides its box itself.
+/// The only form of a sweep of a system. It has no block grid: the sweep divides its box itself.
 template <class System>
 constexpr SweepForm system_form() {
   SweepForm form{};

@@ -12,19 +12,19 @@
 
 namespace spider {
 
-/// What can become a half with one rounding: integers, float and double.
+/// Types that one rounding converts to half: integers, float and double.
 template <typename Number>
 inline constexpr bool is_half_source = std::is_arithmetic_v<Number> && !std::is_same_v<Number, long double>;
 
-/// A number with 11 significant bits, at most 65504. It stores; arithmetic happens in float, to which it
-/// converts by itself and without loss. The way back rounds and is explicit: `half(0.1)`.
+/// A number with 11 significant bits, at most 65504. It only stores: arithmetic happens in float, to which it
+/// converts implicitly and exactly. The conversion back rounds and is explicit: `half(0.1)`.
 class half {
  public:
   /// Uninitialised, as a float would be; `half{}` is 0.
   half() = default;
 
-  /// Rounds to the nearest half, ties to even, once, also from double. From 65520 on it is infinity, NaN
-  /// stays NaN, below 2^-14 the result is subnormal.
+  /// Rounds to the nearest half, ties to even, once, also from double. Numbers from 65520 on become infinity,
+  /// NaN stays NaN, results below 2^-14 are subnormal.
   template <typename Number>
   requires is_half_source<Number>
   explicit constexpr half(Number value) : bits_(round(static_cast<double>(value))) {}

@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-/** `*memory` starts on 256 bytes; its contents are undefined. */
+/** `*memory` is aligned to 256 bytes; its contents are undefined. */
 SPIDER_PUBLIC spider_status spider_allocate(uint64_t bytes, void** memory);
 /** NULL is ignored. */
 SPIDER_PUBLIC spider_status spider_free(void* memory);

@@ -12,10 +12,10 @@
  *       ...
  *     }
  *
- * Values are as spider_kernel_info.accumulate says, float for SPIDER_F32 and double for SPIDER_F64, whatever
- * the field stores, and lie where fields do: in device memory with the CUDA back end (spider_allocate,
- * spider_upload), in host memory with the others. Adding and reading neither allocate nor wait for the
- * stream, and can be captured in a CUDA graph, which keeps the addresses of field and values. */
+ * Values have the type of spider_kernel_info.accumulate, float for SPIDER_F32 and double for SPIDER_F64,
+ * whatever the field stores, and lie where fields do: in device memory with the CUDA back end
+ * (spider_allocate, spider_upload), in host memory with the others. Adding and reading neither allocate nor
+ * wait for the stream, and can be captured in a CUDA graph, which records field and value addresses. */
 #ifndef SPIDER_POINTS_H
 #define SPIDER_POINTS_H
 
@@ -29,23 +29,23 @@ extern "C" {
 typedef struct spider_points spider_points;
 
 /** `cells` are z, y, x of each of `count` points in host memory, counted from the first interior cell of
- * fields of these extents; 0 points are allowed. A cell outside is SPIDER_ERROR_EXTENT, and the words name
- * it; no halo is written or read. Loads what the other calls need, and waits for the copy of the list. */
+ * fields of these extents; 0 points are allowed. A cell outside is SPIDER_ERROR_EXTENT, named in the message;
+ * no halo is written or read. Loads what the other calls need, and waits for the copy of the list. */
 SPIDER_PUBLIC spider_status spider_points_create(const spider_kernel* kernel, const int64_t extent[3],
                                                  const int64_t* cells, int64_t count, spider_points** points);
-/** The same of one field of a system, by its place in spider_kernel_info.field_names; `extent` is its own, 1
- * along axes on which it has no cells. Values are double where the field stores SPIDER_F64, otherwise float.
- * spider_points_create takes systems whose fields all have one storage. */
+/** The same for one field of a system, by its index in spider_kernel_info.field_names; `extent` is its own,
+ * 1 along axes on which it has no cells. Values are double where the field stores SPIDER_F64, otherwise
+ * float. spider_points_create takes systems whose fields all have one storage. */
 SPIDER_PUBLIC spider_status spider_points_create_of_field(const spider_kernel* kernel, int32_t field,
                                                           const int64_t extent[3], const int64_t* cells,
                                                           int64_t count, spider_points** points);
-/** After the work on streams is done; NULL is ignored. */
+/** Call it after the work on streams is done; NULL is ignored. */
 SPIDER_PUBLIC spider_status spider_points_free(spider_points* points);
 
-/** field[cell i] += values[i]. The sum of a cell that is listed more than once begins with the field's value,
- * goes on in the order of the list, in the values' type, and is rounded to the field's storage once: the same
- * bits on every run. The field is one of the kernel's storage: its input, output or previous field. Values
- * and field share no memory. */
+/** field[cell i] += values[i]. For a cell that is listed more than once, the sum begins with the field's
+ * value, continues in the order of the list and in the values' type, and is rounded to the field's storage
+ * once: the same bits on every run. The field has the kernel's storage: its input, output or previous field.
+ * Values and field share no memory. */
 SPIDER_PUBLIC spider_status spider_points_add(const spider_points* points, const spider_field* field,
                                               const void* values, void* stream);
 /** values[i] = field[cell i], exactly. */

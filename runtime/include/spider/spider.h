@@ -11,7 +11,7 @@
 /** The version of this interface between generated files and the runtime; both check it. */
 #define SPIDER_ABI 1
 
-/** Visible from outside of a shared library. */
+/** Exported from a shared library. */
 #if defined(_WIN32)
 #define SPIDER_PUBLIC
 #else
@@ -22,14 +22,14 @@
 extern "C" {
 #endif
 
-/** What a call came to. Values are never renumbered. */
+/** The outcome of a call. Values are never renumbered. */
 typedef int32_t spider_status;
 enum {
   SPIDER_OK = 0,
   SPIDER_ERROR_NULL = 1,        /**< a pointer that must not be null is */
   SPIDER_ERROR_KERNEL = 2,      /**< not a kernel, or one of another ABI or back end */
   SPIDER_ERROR_EXTENT = 3,      /**< an extent out of range, or input and output differ */
-  SPIDER_ERROR_STRIDE = 4,      /**< rows or planes, with their halo, would overlap; or beyond 2^40 */
+  SPIDER_ERROR_STRIDE = 4,      /**< rows or planes, with their halo, would overlap; or over 2^40 */
   SPIDER_ERROR_ALIGNMENT = 5,   /**< data is not aligned to its element type */
   SPIDER_ERROR_OVERLAP = 6,     /**< the input, with its halo, and the output share cells */
   SPIDER_ERROR_STEPS = 7,       /**< negative */
@@ -38,12 +38,12 @@ enum {
   SPIDER_ERROR_MEMORY = 10,     /**< not enough memory */
   SPIDER_ERROR_LAUNCH = 11,     /**< the launch or the copy failed; spider_last_error has the cause */
   SPIDER_ERROR_EMULATION =
-      12, /**< emulated back end: the kernel broke a rule of the machine, e.g. read what it must not */
+      12, /**< emulated back end: the kernel broke a rule of the machine, e.g. an illegal read */
   SPIDER_ERROR_RANKS = 13 /**< distributed: ranks do not agree, or MPI or NCCL failed */
 };
 
 /** Values of spider_kernel_info.storage, .output and .accumulate. The last three are whole numbers: sums are
- * rounded to the nearest one, of two to the even one, and to the least or largest where they lie beyond. */
+ * rounded to nearest, ties to even, and clamped to the least and the largest. */
 enum {
   SPIDER_F16 = 0,
   SPIDER_F32 = 1,
@@ -57,7 +57,7 @@ enum {
 /** Values of spider_kernel_info.backend. */
 enum { SPIDER_BACKEND_CUDA = 0, SPIDER_BACKEND_EMULATED = 1, SPIDER_BACKEND_HOST = 2 };
 
-/** Values of spider_kernel_info.field_uses, added up. */
+/** Bits of spider_kernel_info.field_uses. */
 enum {
   SPIDER_FIELD_READ = 1,    /**< a sweep reads it */
   SPIDER_FIELD_WRITTEN = 2, /**< a sweep writes it */
@@ -77,13 +77,13 @@ typedef struct spider_field {
 /** A generated kernel; `heat2d.h` declares `const spider_kernel* heat2d_kernel(void)`. */
 typedef struct spider_kernel spider_kernel;
 
-/** Numbers that sweeps of a system make of all points (spider/reductions.h). */
+/** Accumulators of a system's reductions over all points (spider/reductions.h). */
 typedef struct spider_reductions spider_reductions;
 
 /** Append only. */
 typedef struct spider_kernel_info {
   uint32_t size;         /**< of this struct, in bytes */
-  uint32_t abi;          /**< SPIDER_ABI that the kernel was generated for */
+  uint32_t abi;          /**< SPIDER_ABI of the generator */
   const char* name;      /**< the spec's `stencil` */
   const char* generator; /**< version of spider-gen */
   const char* spec_hash; /**< 16 hexadecimal digits */
@@ -95,33 +95,33 @@ typedef struct spider_kernel_info {
   int32_t reach_high[3]; /**< and above it */
   int32_t minimum_arch;  /**< compute capability x 10, e.g. 80 */
   int32_t emulated;      /**< 1 where the linked back end is the emulator */
-  int32_t backend;       /**< what it was compiled for: SPIDER_BACKEND_CUDA, ... */
-  /* What spider_run has to be given beside input and output; nothing where all are NULL and 0. */
+  int32_t backend;       /**< compiled for: SPIDER_BACKEND_CUDA, ... */
+  /* Arguments of spider_run besides input and output; none where all are NULL and 0. */
   const char* previous;            /**< the input one step back, as the spec calls it; NULL: none */
   int32_t field_count;             /**< further fields */
   int32_t scalar_count;            /**< numbers given with each launch */
   const char* const* field_names;  /**< in the order of spider_sweep.fields */
   const int32_t* field_storages;   /**< SPIDER_F16, ... of each; that of `previous` is `storage` */
   const char* const* scalar_names; /**< in the order of spider_sweep.scalars */
-  /* Of systems of equations, whose fields are all in `field_names`; else 0 and NULL. */
+  /* For systems of equations, whose fields are all in `field_names`; else 0 and NULL. */
   int32_t launch_count;      /**< kernels that a sweep runs, one after the other; 0: no system */
   const int32_t* field_uses; /**< SPIDER_FIELD_READ, ... of each field */
   const int32_t*
       field_axes; /**< bits 0, 1, 2: has the field cells along z, y, x? Else its extent is 1 there */
-  const char* const* reduction_names; /**< numbers that a sweep makes of all points (spider/reductions.h) */
+  const char* const* reduction_names; /**< names of the reductions (spider/reductions.h) */
   int32_t reduction_count;            /**< how many */
   int32_t output; /**< SPIDER_F16, ... of `out`; where it is not `storage`, a sweep has one step */
 } spider_kernel_info;
 
 /** Where fields lie in a larger whole, in cells along z, y, x. The rules act at the faces of the whole. At
- * faces between parts, and where a periodic axis is cut, the cells beyond are read from the halo, which the
- * caller has filled: as many as the reach, or those up to the whole's face. */
+ * faces between parts, and where a periodic axis is cut, the cells outside are read from the halo, which the
+ * caller has filled: as many as the reach, or up to the whole's face. */
 typedef struct spider_part {
   int64_t origin[3]; /**< of the fields' first interior element, counted from that of the whole */
   int64_t whole[3];  /**< extents of the whole */
 } spider_part;
 
-/** What a sweep is given. Zero it and set `size`. Append only. */
+/** The arguments of a sweep. Zero it and set `size`. Append only. */
 typedef struct spider_sweep {
   uint32_t size;                     /**< sizeof(spider_sweep) */
   const spider_field* in;            /**< read, with its halo */
@@ -133,133 +133,133 @@ typedef struct spider_sweep {
   int64_t extent[3];                 /**< of the box; zeros: all of the interior */
   const spider_part* part;           /**< NULL where the fields are whole */
   void* stream;                      /**< as in spider_apply */
-  /** Where the step before the last one goes, of sweeps of several steps that take `previous`; else NULL,
-   * also where a box or a part takes a single step. */
+  /** The field for the step before the last one, for sweeps of several steps that take `previous`; else
+   * NULL, also where a box or a part takes a single step. */
   const spider_field* out_previous;
-  /** Of systems, where `in`, `out`, `previous` and `out_previous` are NULL and `fields` has all fields: the
-   * second buffers of those that need one (spider_kernel_info.field_uses), NULL for the others; NULL where
+  /** Systems only, where `in`, `out`, `previous` and `out_previous` are NULL and `fields` has all fields:
+   * the second buffers of fields that need one (spider_kernel_info.field_uses), NULL for the others; NULL if
    * none does. */
   const spider_field* const* outputs;
-  /** Of systems: the first of the kernels to run, and how many; 0, 0: all. `fields` and `outputs` are the
-   * same for all of them: a launch finds each field where those before it leave it. A box, or a part, of a
-   * system of several kernels takes them one by one, each for all boxes before the next. */
+  /** Systems only: the first of the kernels to run, and how many; 0, 0: all. `fields` and `outputs` are the
+   * same for all of them: a launch finds each field in the buffer where earlier launches left it. A box, or a
+   * part, of a system of several kernels takes them one by one, each for all boxes before the next. */
   int32_t first_launch;
-  int32_t launch_count; /**< as said */
-  /** Of systems with reductions: what the sweep's points are added to, and of several steps those of the last
-   * one (spider/reductions.h); NULL: none are computed. */
+  int32_t launch_count; /**< see first_launch */
+  /** Systems with reductions: the accumulators that the sweep adds its points to; several steps add those of
+   * the last one (spider/reductions.h). NULL: none are computed. */
   spider_reductions* reductions;
-  /** Images that one call sweeps, each by itself: fields of the same extents and strides, of which `in`,
-   * `out` and the others are the first. 0 or 1: one. The stride of an image is elements from its first
-   * interior element to that of the next, at least 0, at most 2^40. Images that are written share no cell
-   * with any other image, and none with the halo that is read of one. */
+  /** Images that one call sweeps independently: fields of the same extents and strides; `in`, `out` and the
+   * others are the first. 0 or 1: one. An image stride is elements from one first interior element to the
+   * next, at least 0, at most 2^40. Images that are written share no cell with any other image, nor with the
+   * halo that is read of one. */
   int64_t batch;
   int64_t batch_stride;     /**< of `in`, `previous` and `fields`; also of `out`, where the next one is 0 */
   int64_t out_batch_stride; /**< of `out` and `out_previous`; 0: batch_stride */
-  /** Of each of `fields`; NULL: batch_stride. 0 in it: all images read the same field. */
+  /** For each of `fields`; NULL: batch_stride. A stride of 0: all images read the same field. */
   const int64_t* field_batch_strides;
-  /** Memory for what passes of the sweep leave for the next one: spider_scratch_bytes, from a multiple of 128
-   * bytes on, where the back end reaches it, apart from all fields; nothing else uses it until the stream has
-   * done the sweep. NULL: the sweep takes it from the back end, of CUDA in the order of the stream. */
+  /** Memory between passes of the sweep: spider_scratch_bytes, aligned to 128 bytes, where the back end
+   * reaches it, apart from all fields. Nothing else uses it until the stream has done the sweep. NULL: the
+   * back end allocates it; CUDA does so in stream order. */
   void* scratch;
   uint64_t scratch_bytes; /**< that `scratch` has; 0 where it is NULL */
 } spider_sweep;
 
-/** How many bytes of `scratch` spider_run, or spider_run_steps, needs for this sweep; 0 where the kernel has
- * no passes. Images of a batch in 2D take as many together as the scratch has multiples of that. `in` is read
- * of the sweep's fields, and of it extents and strides; its data may be NULL. */
+/** How many bytes of `scratch` spider_run, or spider_run_steps, needs for this sweep; 0 if the kernel has no
+ * passes. Scratch for n images lets n images of a 2D batch go through the passes together. Uses extents and
+ * strides of the sweep's `in`, whose data may be NULL. */
 SPIDER_PUBLIC spider_status spider_scratch_bytes(const spider_kernel* kernel, const spider_sweep* sweep,
                                                  uint64_t* bytes);
 
 /** SPIDER_ABI of the linked runtime. */
 SPIDER_PUBLIC int32_t spider_abi_version(void);
 
-/** NULL where `kernel` is no kernel of this ABI. */
+/** A kernel's description; NULL where `kernel` is no kernel of this ABI. */
 SPIDER_PUBLIC const spider_kernel_info* spider_info(const spider_kernel* kernel);
 
-/** How many cells a sweep over a field of these extents (z, y, x) reads before and after the interior: 0 but
- * at faces whose rule is halo. No more than the reach, unless an axis has fewer cells than it and the rule of
- * its other face turns an index round. Of a system the most that any of its fields needs, of its second
- * buffers, too. */
+/** How many cells a sweep over a field of these extents (z, y, x) reads before and after the interior: 0
+ * except at faces whose rule is halo. No more than the reach, unless an axis has fewer cells than it and the
+ * rule of its other face mirrors an index. For a system, the most that any of its fields needs, second
+ * buffers included. */
 SPIDER_PUBLIC spider_status spider_halo(const spider_kernel* kernel, const int64_t extent[3], int64_t low[3],
                                         int64_t high[3]);
 
-/** The same of fields that are a part of a whole: what they hold at faces between parts, and where a periodic
- * axis is cut, counts, too. NULL for `part`: they are whole. A part that does not lie in the whole is
+/** The same for fields that are a part of a whole: includes the halo at faces between parts, and where a
+ * periodic axis is cut. NULL for `part`: they are whole. A part that does not lie in the whole is
  * SPIDER_ERROR_EXTENT. */
 SPIDER_PUBLIC spider_status spider_halo_of_part(const spider_kernel* kernel, const int64_t extent[3],
                                                 const spider_part* part, int64_t low[3], int64_t high[3]);
 
-/** The same of the further fields that an update of whole fields reads: as far as all steps of a sweep but
- * the first reach, so nothing where a sweep has one step. Of a system as spider_halo. */
+/** The same for the further fields that an update of whole fields reads: the reach of all steps of a sweep
+ * but the first, so nothing where a sweep has one step. For a system as spider_halo. */
 SPIDER_PUBLIC spider_status spider_halo_of_fields(const spider_kernel* kernel, const int64_t extent[3],
                                                   int64_t low[3], int64_t high[3]);
 
-/** The same of one field of a system, by its place in spider_kernel_info.field_names: 0 along axes on which
+/** The same for one field of a system, by its index in spider_kernel_info.field_names: 0 along axes on which
  * it has no cells. `extent` is that of fields with all axes; NULL for `part`: they are whole.
- * SPIDER_ERROR_UNSUPPORTED where the kernel is no system, or has no such field. */
+ * SPIDER_ERROR_UNSUPPORTED if the kernel is no system, or has no such field. */
 SPIDER_PUBLIC spider_status spider_halo_of_field(const spider_kernel* kernel, int32_t field,
                                                  const int64_t extent[3], const spider_part* part,
                                                  int64_t low[3], int64_t high[3]);
 
-/** Loads the kernel on the current device now: call it before capturing or timing. The other functions do the
- * same on first use; after it none of them allocates or synchronises, and all can be captured in a CUDA
- * graph. Each call loads it again, as cudaDeviceReset and a change of contexts make necessary; other
- * functions notice that only by a launch that fails, and not while they are captured. */
+/** Loads the kernel on the current device now: call it before capturing or timing. The other functions do so
+ * on first use; after it none of them allocates or synchronises, and all can be captured in a CUDA graph.
+ * Each call loads it again, as cudaDeviceReset and a change of contexts make necessary; other functions
+ * notice that only when a launch fails, and not during a capture. */
 SPIDER_PUBLIC spider_status spider_prepare(const spider_kernel* kernel);
 
-/** One sweep over the interior: out[p] = sum of weight * in[p + offset], as many times one after the other as
- * the kernel has steps. `in` is never written; of `out` only the interior is. `stream` is a cudaStream_t or
- * NULL for the legacy default stream, however the caller is compiled. Extents must agree. */
+/** One sweep over the interior: out[p] = sum of weight * in[p + offset], repeated for each of the kernel's
+ * steps. Never writes `in`, and only the interior of `out`. `stream` is a cudaStream_t or NULL for the legacy
+ * default stream, however the caller is compiled. Extents must agree. */
 SPIDER_PUBLIC spider_status spider_apply(const spider_kernel* kernel, const spider_field* in,
                                          const spider_field* out, void* stream);
 
-/** The part of a sweep that covers the `extent` points (z, y, x) from `offset` of the interior: writes only
- * the box, reads nothing beyond the box and what its taps reach, and gives the bits of a whole sweep. The
- * fields are whole, and the boundary holds at their faces only. An empty box, or one that is not inside the
- * interior, is SPIDER_ERROR_EXTENT. */
+/** The part of a sweep that covers the `extent` points (z, y, x) from `offset` of the interior. Writes only
+ * the box, reads only the box and the reach of its taps, and gives the bits of a whole sweep. The fields are
+ * whole, and the boundary applies only at their faces. An empty box, or one that is not inside the interior,
+ * is SPIDER_ERROR_EXTENT. */
 SPIDER_PUBLIC spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* in,
                                              const spider_field* out, const int64_t offset[3],
                                              const int64_t extent[3], void* stream);
 
-/** `steps` time steps, from `a` to `b` and back; `*result` (may be NULL) says which holds the last one. What
- * is no multiple of the kernel's steps is done by sweeps of fewer. The halos of both are read and never
- * written: each sweep begins with what they hold. Zero steps give `a`. */
+/** Takes `steps` time steps, from `a` to `b` and back; `*result` (may be NULL) is the one with the last
+ * step. Sweeps of fewer steps take a remainder. The halos of both are read and never written: each sweep
+ * reads them as they are. Zero steps give `a`. */
 SPIDER_PUBLIC spider_status spider_iterate(const spider_kernel* kernel, const spider_field* a,
                                            const spider_field* b, int64_t steps, void* stream,
                                            const spider_field** result);
 
-/** One sweep. Gives the bits that a sweep of the whole gives there. The previous field and further fields
- * have the input's extents; further fields of a sweep of several steps have a halo (spider_halo_of_fields,
- * and at faces between parts), others none. `out` may be the memory of one of them, with the same data,
- * extents, strides and storage, unless a sweep has several steps, and shares no cell with anything else. A
- * sweep of several steps reads the previous field with the input's halo and writes `out_previous`, too. What
- * the kernel takes and is not given is SPIDER_ERROR_NULL; what it does not take is SPIDER_ERROR_UNSUPPORTED,
- * as is another size; a part that does not lie in the whole is SPIDER_ERROR_EXTENT. Indices and extents of an
- * update are those of the whole.
+/** One sweep; a box or part gets the same bits as in a sweep of the whole. The previous field and further
+ * fields have the input's extents. Further fields of a sweep of several steps have a halo
+ * (spider_halo_of_fields, and at faces between parts), others none. `out` may be the memory of one of them,
+ * with the same data, extents, strides and storage, unless a sweep has several steps; it shares no cell with
+ * anything else. A sweep of several steps reads the previous field with the input's halo, and also writes
+ * `out_previous`. A missing argument is SPIDER_ERROR_NULL; one that the kernel does not take is
+ * SPIDER_ERROR_UNSUPPORTED, as is another size; a part that does not lie in the whole is SPIDER_ERROR_EXTENT.
+ * Indices and extents of an update are those of the whole.
  *
- * Of a batch: all images, in one launch where the kernel can, else one after the other; box and part are the
- * same for each. A system of equations with a batch is SPIDER_ERROR_UNSUPPORTED.
+ * With a batch: all images, in one launch if the kernel can, otherwise one after the other; box and part are
+ * the same for each. A system of equations with a batch is SPIDER_ERROR_UNSUPPORTED.
  *
- * Of a system: all its launches, or those that `first_launch` and `launch_count` name. Fields have the same
- * extents, 1 along axes on which they have no cells. No buffer that is written shares a cell with another
- * one, or with the halo that is read of it; fields that are only read may share memory. A box or a part of
+ * For a system: all its launches, or those that `first_launch` and `launch_count` select. Fields have the
+ * same extents, 1 along axes on which they have no cells. No buffer that is written shares a cell with
+ * another one, or with the halo read of it; fields that are only read may share memory. A box or a part of
  * several launches is SPIDER_ERROR_UNSUPPORTED, as is a part that cuts an axis along which some fields are
  * periodic and others not. */
 SPIDER_PUBLIC spider_status spider_run(const spider_kernel* kernel, const spider_sweep* sweep);
 
-/** `steps` time steps: after each the output becomes the input, the input the previous field, and that the
- * output. Where the kernel has no previous field, or `out` is its memory, two fields take turns. With
- * `out_previous` sweeps of several steps are taken: `in` and `previous` take turns with `out` and
- * `out_previous`, all with their halos, and of the two that hold the last steps the other one holds the step
- * before; without it a kernel with a previous field takes the steps one by one. `*result`
- * (may be NULL) is the field of the sweep that holds the last step: `in` after none. No further field may be
- * the memory of an output, where there are several steps. Of a box or a part as many as one sweep
- * does, the kernel's or fewer: the cells around it are those of the first step.
+/** Takes `steps` time steps: after each the output becomes the input, the input the previous field, and that
+ * the output. If the kernel has no previous field, or `out` is its memory, two fields take turns. With
+ * `out_previous` it makes sweeps of several steps: `in` and `previous` take turns with `out` and
+ * `out_previous`, all with their halos; in the pair with the last steps, the other field has the step before.
+ * Without it a kernel with a previous field takes the steps one by one. `*result` (may be NULL) is the field
+ * of the sweep with the last step: `in` after none. With several steps no further field may be the memory of
+ * an output. A box or a part takes at most the steps of one sweep, the kernel's or fewer: the cells around it
+ * are those of the first step.
  *
- * Of a system: `*result` is NULL. A step begins with each field where the step before leaves it, so that
- * behind an odd number of steps fields with SPIDER_FIELD_RESULT_IN_OUTPUT are in `outputs`, behind an even
- * number in `fields`, as all others always are. Both have the halo that is read. Of a box, a part or some of
- * the launches one step. */
+ * For a system `*result` is NULL. A step reads each field from the buffer where the step before left it.
+ * After an odd number of steps, fields with SPIDER_FIELD_RESULT_IN_OUTPUT are in `outputs`; after an even
+ * number in `fields`, where all other fields always are. Both have the halo that is read. A box, a part or
+ * some of the launches take one step. */
 SPIDER_PUBLIC spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* sweep,
                                              int64_t steps, const spider_field** result);
 

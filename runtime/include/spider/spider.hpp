@@ -38,13 +38,13 @@
 
 namespace spider {
 
-/// A call of the runtime that failed.
+/// A failed call of the runtime.
 class Error : public std::runtime_error {
  public:
-  /// `words` become what().
+  /// what() returns `words`.
   Error(spider_status status, const std::string& words) : std::runtime_error(words), status_(status) {}
 
-  /// SPIDER_ERROR_...; what() says it in words.
+  /// SPIDER_ERROR_...; what() explains it.
   [[nodiscard]] spider_status status() const noexcept { return status_; }
 
  private:
@@ -61,7 +61,7 @@ inline void check(spider_status status) {
 /// Extents along z, y, x.
 using Extents = std::array<std::int64_t, 3>;
 
-/// What a kernel says of itself. Throws Error where `kernel` is no kernel of this ABI.
+/// A kernel's description. Throws Error where `kernel` is no kernel of this ABI.
 [[nodiscard]] inline const spider_kernel_info& info(const spider_kernel* kernel) {
   const spider_kernel_info* information = spider_info(kernel);
   if (information == nullptr) {
@@ -71,8 +71,8 @@ using Extents = std::array<std::int64_t, 3>;
   return *information;
 }
 
-/// The place of a name in a list of a kernel's: `what` they are, for messages. Throws Error where it is not
-/// there.
+/// The index of a name in one of a kernel's lists; messages call its entries `what`. Throws Error if the name
+/// is missing.
 [[nodiscard]] inline std::int32_t find_name(const spider_kernel* kernel, const std::string& name,
                                             const char* const* names, std::int32_t count, const char* what) {
   std::string known;
@@ -84,7 +84,7 @@ using Extents = std::array<std::int64_t, 3>;
                                             " " + name + "; it has " + (count == 0 ? "none" : known));
 }
 
-/// The place of a field among those of a kernel.
+/// The index of a field among those of a kernel.
 [[nodiscard]] inline std::int32_t find_field(const spider_kernel* kernel, const std::string& name) {
   return find_name(kernel, name, info(kernel).field_names, info(kernel).field_count, "field");
 }
@@ -101,30 +101,30 @@ struct Halo {
     return {{0, rows, columns}, {0, rows, columns}};
   }
 
-  /// What a sweep over a field of these extents reads: cells beyond `halo` faces only. Throws Error for
-  /// extents that the kernel cannot sweep.
+  /// The halo that a sweep over a field of these extents reads: cells outside `halo` faces only. Throws Error
+  /// for extents that the kernel cannot sweep.
   [[nodiscard]] static Halo of(const spider_kernel* kernel, const Extents& extents) {
     Halo halo;
     check(spider_halo(kernel, extents.data(), halo.low.data(), halo.high.data()));
     return halo;
   }
 
-  /// The same of fields that are this part of a whole.
+  /// The same for fields that are this part of a whole.
   [[nodiscard]] static Halo of(const spider_kernel* kernel, const Extents& extents, const spider_part& part) {
     Halo halo;
     check(spider_halo_of_part(kernel, extents.data(), &part, halo.low.data(), halo.high.data()));
     return halo;
   }
 
-  /// The same of the further fields that its update reads, where a sweep has several steps; otherwise none.
+  /// The same for the further fields that its update reads: none unless a sweep has several steps.
   [[nodiscard]] static Halo of_fields(const spider_kernel* kernel, const Extents& extents) {
     Halo halo;
     check(spider_halo_of_fields(kernel, extents.data(), halo.low.data(), halo.high.data()));
     return halo;
   }
 
-  /// Of one field of a system, by its name, of which `extents` are those of fields with all axes; nothing
-  /// along axes on which it has no cells.
+  /// The same for one field of a system, by its name: none along axes on which it has no cells. `extents` are
+  /// those of fields with all axes.
   [[nodiscard]] static Halo of_field(const spider_kernel* kernel, const std::string& name,
                                      const Extents& extents,
                                      const std::optional<spider_part>& part = std::nullopt) {
@@ -134,7 +134,7 @@ struct Halo {
     return halo;
   }
 
-  /// As wide as the kernel's taps reach, on every face: more memory than a kernel needs that reads no halo
+  /// As wide as the kernel's taps reach, on every face: more memory than needed if the kernel reads no halo
   /// there.
   [[nodiscard]] static Halo of(const spider_kernel* kernel) {
     const spider_kernel_info& information = info(kernel);
@@ -145,7 +145,7 @@ struct Halo {
   }
 };
 
-/// Where the elements of a field with its halo lie, counted in elements.
+/// Where the elements of a field with its halo lie; counts elements.
 struct FieldLayout {
   std::int64_t origin;        ///< from the start of the memory to the first interior element
   std::int64_t row_stride;    ///< from row to row
@@ -190,12 +190,11 @@ struct FieldLayout {
   return layout;
 }
 
-/// A grid of T in device memory that it owns, with room for a halo; all zero at first. It can be moved, not
-/// copied.
+/// A grid of T in device memory that it owns, with room for a halo; zero-initialised. Movable, not copyable.
 ///
 /// Host arrays are row after row, plane after plane; `host_stride` is elements from host row to host row, 0
 /// for rows without gaps. Uploads and downloads wait until they are done, and for the legacy default stream's
-/// work, but not for that of other streams: call `synchronize` first.
+/// work. They do not wait for other streams: call `synchronize` first.
 template <typename T>
 class Field {
   static_assert(std::is_trivially_copyable_v<T> &&
@@ -203,8 +202,8 @@ class Field {
                 "the elements of a field are 8, 16, 32 or 64 bits, e.g. spider::half, float or std::uint8_t");
 
  public:
-  /// 2D; `Halo::of(kernel, {1, rows, columns})` gives the halo that a kernel reads. Throws Error, also where
-  /// memory does not suffice.
+  /// 2D; `Halo::of(kernel, {1, rows, columns})` gives the halo that a kernel reads. Throws Error, also if
+  /// memory is insufficient.
   Field(std::int64_t rows, std::int64_t columns, const Halo& halo = {})
       : Field(Extents{1, rows, columns}, halo) {}
 
@@ -220,13 +219,13 @@ class Field {
 
   Field(const Field&) = delete;
   Field& operator=(const Field&) = delete;
-  /// A field that was moved from has no data; kernels refuse it, and so do its own functions.
+  /// A field that was moved from has no data: kernels and its own functions refuse it.
   Field(Field&& other) noexcept
       : halo_(other.halo_),
         layout_(other.layout_),
         memory_(std::move(other.memory_)),
         field_(std::exchange(other.field_, spider_field{})) {}
-  /// Likewise; what this field owned is freed.
+  /// Likewise; frees the memory that this field owned.
   Field& operator=(Field&& other) noexcept {
     if (this != &other) {
       halo_ = other.halo_;
@@ -245,16 +244,16 @@ class Field {
   [[nodiscard]] std::int64_t size() const { return planes() * rows() * columns(); }
   /// Planes, rows, columns.
   [[nodiscard]] Extents extents() const { return {planes(), rows(), columns()}; }
-  /// The cells that it keeps around the interior.
+  /// The halo around the interior.
   [[nodiscard]] const Halo& halo() const { return halo_; }
   /// Where its elements lie.
   [[nodiscard]] const FieldLayout& layout() const { return layout_; }
-  /// For the C interface; valid as long as this object stays where it is.
+  /// For the C interface; valid until this object is moved or destroyed.
   [[nodiscard]] const spider_field& c_field() const { return field_; }
 
-  /// Fills the interior from the host; the halo stays as it is.
+  /// Fills the interior from the host; the halo is unchanged.
   void upload(const T* host, std::int64_t host_stride = 0) { copy_in(host, host_stride, Halo{}); }
-  /// The same from size() elements; Error where there are more or fewer.
+  /// The same from size() elements; throws Error if there are more or fewer.
   void upload(const std::vector<T>& host) { upload(checked(host, size()).data()); }
 
   /// Copies the interior to the host.
@@ -269,7 +268,7 @@ class Field {
   /// Fills interior and halo. The host array is the whole padded grid: along each axis halo.low, interior,
   /// halo.high, corners included. `host` points at its first element, the low corner of the halo.
   void upload_with_halo(const T* host, std::int64_t host_stride = 0) { copy_in(host, host_stride, halo_); }
-  /// The same from size_with_halo() elements; Error where there are more or fewer.
+  /// The same from size_with_halo() elements; throws Error if there are more or fewer.
   void upload_with_halo(const std::vector<T>& host) {
     upload_with_halo(checked(host, size_with_halo()).data());
   }
@@ -283,7 +282,7 @@ class Field {
     return host;
   }
 
-  /// Elements of interior and halo together: what upload_with_halo takes.
+  /// Elements of interior and halo, as upload_with_halo takes them.
   [[nodiscard]] std::int64_t size_with_halo() const {
     const Extents padded = with_margin(halo_);
     return padded[0] * padded[1] * padded[2];
@@ -374,8 +373,8 @@ class Field {
   spider_field field_{};
 };
 
-/// Whether elements of T can be those of a storage, SPIDER_F16 and so on. Types other than half and float
-/// match by their size, so that a caller's own 16-bit type, e.g. CUDA's __half, works too.
+/// Whether elements of T fit a storage, SPIDER_F16 and so on. Types other than half and float match by their
+/// size, so that a caller's own 16-bit type, e.g. CUDA's __half, works too.
 template <typename T>
 [[nodiscard]] bool is_stored_as(std::int32_t storage) {
   switch (storage) {
@@ -392,7 +391,7 @@ template <typename T>
   return same_size && (!std::is_same_v<T, half> || storage == SPIDER_F16);
 }
 
-/// Throws Error unless a field of T is what the kernel stores.
+/// Throws Error unless T matches the kernel's storage.
 template <typename T>
 void check_storage(const spider_kernel* kernel) {
   if (is_stored_as<T>(info(kernel).storage)) return;
@@ -400,7 +399,7 @@ void check_storage(const spider_kernel* kernel) {
                                             " stores another type than the elements of this field");
 }
 
-/// The same of what its results are stored as.
+/// Throws Error unless Out matches the storage of its results.
 template <typename Out>
 void check_output(const spider_kernel* kernel) {
   if (is_stored_as<Out>(info(kernel).output)) return;
@@ -408,7 +407,7 @@ void check_output(const spider_kernel* kernel) {
                                             " has results of another type than the elements of this field");
 }
 
-/// Throws Error where a field keeps fewer cells around its interior than the kernel reads there.
+/// Throws Error if a field has a narrower halo than the kernel reads.
 inline void check_halo(const spider_kernel* kernel, const Halo& kept, const Halo& read) {
   constexpr std::array<const char*, 3> axes{"z", "y", "x"};
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
@@ -423,14 +422,13 @@ inline void check_halo(const spider_kernel* kernel, const Halo& kept, const Halo
   }
 }
 
-/// The same of a field.
+/// The same for a field.
 template <typename T>
 void check_halo(const spider_kernel* kernel, const Field<T>& field, const Halo& read) {
   check_halo(kernel, field.halo(), read);
 }
 
-/// The same of whole fields, or of a part of one. A field that was moved from is for the C interface to
-/// refuse.
+/// The same for whole fields, or for a part of one. The C interface refuses fields that were moved from.
 template <typename T>
 void check_halo(const spider_kernel* kernel, const Field<T>& field,
                 const std::optional<spider_part>& part = std::nullopt) {
@@ -439,7 +437,7 @@ void check_halo(const spider_kernel* kernel, const Field<T>& field,
   check_halo(kernel, field, part ? Halo::of(kernel, extents, *part) : Halo::of(kernel, extents));
 }
 
-/// Are so many time steps of whole fields more than one sweep, so that outputs become inputs?
+/// True if that many time steps of whole fields take more than one sweep, so that outputs become inputs.
 [[nodiscard]] inline bool takes_turns(const spider_kernel* kernel, std::int64_t steps) {
   return steps > 1 && steps != info(kernel).steps;
 }
@@ -464,8 +462,8 @@ Field<Out>& apply(const spider_kernel* kernel, const Field<T>& in, Field<Out>& o
   return out;
 }
 
-/// The same of a kernel of one or two dimensions and fields of several planes, each an image: all of them by
-/// one call. Make the fields with `Halo::of(kernel, {1, rows, columns})`. Returns `out`.
+/// The same for a kernel of one or two dimensions and fields of several planes: each plane is an image, and
+/// one call sweeps all. Make the fields with `Halo::of(kernel, {1, rows, columns})`. Returns `out`.
 template <typename T, typename Out>
 Field<Out>& apply_images(const spider_kernel* kernel, const Field<T>& in, Field<Out>& out,
                          void* stream = nullptr) {
@@ -497,8 +495,8 @@ Field<Out>& apply_images(const spider_kernel* kernel, const Field<T>& in, Field<
   return out;
 }
 
-/// The part of a sweep that covers `extent` points from `offset` of the interior: the same bits, nothing else
-/// written, nothing read beyond the box and its reach. Returns `out`.
+/// The part of a sweep that covers `extent` points from `offset` of the interior. Gives the same bits as a
+/// whole sweep, writes only the box, and reads only the box and its reach. Returns `out`.
 template <typename T, typename Out>
 Field<Out>& apply_box(const spider_kernel* kernel, const Field<T>& in, Field<Out>& out, const Extents& offset,
                       const Extents& extent, void* stream = nullptr) {
@@ -508,7 +506,7 @@ Field<Out>& apply_box(const spider_kernel* kernel, const Field<T>& in, Field<Out
   return out;
 }
 
-/// `steps` time steps from `a` to `b` and back, in stream order; returns the field that holds the last one.
+/// Takes `steps` time steps from `a` to `b` and back, in stream order; returns the field with the last one.
 /// The halos of both are read and never written.
 template <typename T>
 Field<T>& iterate(const spider_kernel* kernel, Field<T>& a, Field<T>& b, std::int64_t steps,
@@ -521,7 +519,7 @@ Field<T>& iterate(const spider_kernel* kernel, Field<T>& a, Field<T>& b, std::in
   return result == &b.c_field() ? b : a;
 }
 
-/// Numbers that a system makes of all points, by the names of its `reduce`.
+/// Numbers that a system reduces all points to, by the names of its `reduce`.
 using Numbers = std::map<std::string, double>;
 
 /// Values of a system's reductions by their names.
@@ -531,22 +529,22 @@ using Numbers = std::map<std::string, double>;
   return numbers;
 }
 
-/// What sweeps of a system add their points to; owns its memory. Sweeps of one stream at a time.
+/// Accumulators of a system's reductions; owns its memory. Serves the sweeps of one stream at a time.
 ///
 ///     spider::Reductions reductions(poisson_kernel());
 ///     poisson.run({.reductions = &reductions});
 ///     double mass = reductions.read().at("mass");
 class Reductions {
  public:
-  /// Of no points. Throws Error where the kernel has no reductions.
+  /// Holds no points yet. Throws Error where the kernel has no reductions.
   explicit Reductions(const spider_kernel* kernel) : kernel_(kernel) {
     spider_reductions* reductions = nullptr;
     check(spider_reductions_create(kernel, &reductions));
     reductions_.reset(reductions);
   }
 
-  /// The numbers of all points since the last read; then they begin anew. Waits for the stream, and cannot be
-  /// captured in a graph. Of no points sums are 0, maxima -infinity and minima infinity.
+  /// The numbers of all points since the last read; then they start again. Waits for the stream, and cannot
+  /// be captured in a graph. Without points, sums are 0, maxima -infinity and minima infinity.
   [[nodiscard]] Numbers read(void* stream = nullptr) const {
     std::vector<double> values(static_cast<std::size_t>(info(kernel_).reduction_count));
     check(spider_reductions_read(reductions_.get(), values.data(), stream));
@@ -568,42 +566,42 @@ class Reductions {
   std::unique_ptr<spider_reductions, Release> reductions_;
 };
 
-/// What of a sweep is done, and on which stream.
+/// The box, part and stream of a sweep.
 struct Launch {
   Extents offset{};                   ///< of the box to write
   Extents extent{};                   ///< of the box; zeros: all of the interior
   std::optional<spider_part> part{};  ///< where the fields lie in a larger whole; none: they are whole
-  void* stream = nullptr;             ///< as spider_apply's
-  /// Of systems: what the points are added to, and of several steps those of the last one. Null: nothing.
+  void* stream = nullptr;             ///< as in spider_apply
+  /// Systems only: the accumulators of the reductions; several steps add only the last one. Null: none.
   const Reductions* reductions = nullptr;
 };
 
-/// How steps until a bound ended.
+/// How run_until() ended.
 struct Stop {
-  std::int64_t steps = 0;  ///< that were taken
-  Numbers numbers;         ///< of the last one; none of 0 steps
+  std::int64_t steps = 0;  ///< time steps taken
+  Numbers numbers;         ///< of the last step; none for 0 steps
 };
 
-/// A kernel whose spec has an update, with the further fields and scalars that it takes by the names of the
-/// spec. Refers to the fields: they must outlive it, and may be moved or swapped.
+/// A kernel whose spec has an update, with its further fields and scalars by the names of the spec. Refers to
+/// the fields: they must outlive it, and may be moved or swapped.
 ///
 ///     spider::Update wave(acoustic3d_kernel());
 ///     wave.field("c2dt2", c2dt2);
 ///     wave.run_steps(u, u_old, u_old, 100);  // u is the last step then, u_old the one before
 class Update {
  public:
-  /// Takes nothing yet. Throws Error where `kernel` is no kernel of this ABI.
+  /// Has no field or scalar yet. Throws Error where `kernel` is no kernel of this ABI.
   explicit Update(const spider_kernel* kernel)
       : kernel_(kernel),
         fields_(static_cast<std::size_t>(info(kernel).field_count)),
         scalars_(static_cast<std::size_t>(info(kernel).scalar_count), std::nullopt) {}
 
-  /// What takes time steps, as spider_run_steps takes its last three arguments.
+  /// A function that takes time steps; its arguments are the last three of spider_run_steps.
   using Steps = std::function<spider_status(const spider_sweep*, std::int64_t, const spider_field**)>;
-  /// The same, whose run_steps() is `steps`: that of Grid::update(). It has no run().
+  /// The same, with `steps` as its run_steps(): that of Grid::update(). It has no run().
   Update(const spider_kernel* kernel, Steps steps) : Update(kernel) { steps_ = std::move(steps); }
 
-  /// Throws Error where the spec has no field of this name, or stores it otherwise.
+  /// Throws Error if the spec has no field of this name, or stores it otherwise.
   template <typename T>
   Update& field(const std::string& name, const Field<T>& field) {
     const spider_kernel_info& information = info(kernel_);
@@ -619,21 +617,22 @@ class Update {
     return *this;
   }
   template <typename T>
-  Update& field(const std::string& name, Field<T>&& field) = delete;  // it would be gone when the kernel runs
+  Update& field(const std::string& name, Field<T>&& field) = delete;  // a temporary would be gone when the
+                                                                      // kernel runs
 
-  /// Throws Error where the spec has no scalar of this name.
+  /// Throws Error if the spec has no scalar of this name.
   Update& scalar(const std::string& name, double value) {
     scalars_[find(name, info(kernel_).scalar_names, scalars_.size(), "scalar")] = value;
     return *this;
   }
 
-  /// One sweep, in stream order. Returns `out`. Throws Error where the update takes what it was not given.
+  /// One sweep, in stream order. Returns `out`. Throws Error if a field or scalar of the update is missing.
   template <typename T>
   Field<T>& run(const Field<T>& in, Field<T>& out, const Launch& launch = {}) const {
     sweep_once(in, out, nullptr, launch);
     return out;
   }
-  /// The same of an update that reads the input one step back; `out` may be `previous`.
+  /// The same for an update that reads the input one step back; `out` may be `previous`.
   template <typename T>
   Field<T>& run(const Field<T>& in, Field<T>& out, const Field<T>& previous,
                 const Launch& launch = {}) const {
@@ -653,14 +652,14 @@ class Update {
     return out;
   }
 
-  /// `steps` time steps, in stream order: `u` becomes the last one. The memory of `u` and `out` takes turns,
-  /// and ends up in either.
+  /// Takes `steps` time steps, in stream order: `u` becomes the last one. The memory of `u` and `out` takes
+  /// turns, and ends up in either.
   template <typename T>
   void run_steps(Field<T>& u, Field<T>& out, std::int64_t steps, const Launch& launch = {}) const {
     if (takes_turns(kernel_, steps)) check_read(out, launch);
     if (sweep_steps(u, out, nullptr, steps, launch) != &u.c_field()) std::swap(u, out);
   }
-  /// The same of an update that reads the input one step back: `previous` becomes the step before the last
+  /// The same for an update that reads the input one step back: `previous` becomes the step before the last
   /// one. `out` may be `previous` itself, which saves a field. Steps are taken one by one, whatever the
   /// kernel's.
   template <typename T>
@@ -672,7 +671,7 @@ class Update {
     }
     const spider_field* result = sweep_steps(u, out, &previous.c_field(), steps, launch);
     if (result == &u.c_field()) return;
-    if (result == &out.c_field() && &out != &previous) {  // u is the step before it
+    if (result == &out.c_field() && &out != &previous) {  // u is the step before the last
       std::swap(previous, out);
       std::swap(u, previous);
     } else if (&out == &previous) {
@@ -682,7 +681,7 @@ class Update {
       std::swap(previous, out);
     }
   }
-  /// The same by sweeps of the kernel's several steps, for which all four fields have its halo.
+  /// The same by sweeps of the kernel's several steps; all four fields need its halo.
   template <typename T>
   void run_steps(Field<T>& u, Field<T>& previous, Field<T>& out, Field<T>& out_previous, std::int64_t steps,
                  const Launch& launch = {}) const {
@@ -703,7 +702,7 @@ class Update {
   }
 
  private:
-  /// What the C interface takes. Not to be moved: it points into itself.
+  /// The arguments of the C interface. Not movable: it points into itself.
   struct Sweep {
     spider_sweep c{};
     std::vector<double> scalars;
@@ -714,8 +713,7 @@ class Update {
     return static_cast<std::size_t>(find_name(kernel_, name, names, static_cast<std::int32_t>(count), what));
   }
 
-  /// Does a field keep what a sweep reads around it? Boxes may read less, and those of a grid are for it to
-  /// check.
+  /// Checks that a field has the halo that a sweep reads. Boxes may read less; a grid checks its own fields.
   template <typename T>
   void check_read(const Field<T>& field, const Launch& launch) const {
     if (!steps_ && launch.extent == Extents{}) check_halo(kernel_, field, launch.part);
@@ -763,7 +761,7 @@ class Update {
     check(spider_run(kernel_, &sweep.c));
   }
 
-  /// Returns the field that holds the last one.
+  /// Returns the field with the last step.
   [[nodiscard]] const spider_field* take_steps(const Sweep& sweep, std::int64_t steps) const {
     const spider_field* result = nullptr;
     check(steps_ ? steps_(&sweep.c, steps, &result) : spider_run_steps(kernel_, &sweep.c, steps, &result));
@@ -807,20 +805,20 @@ class System {
   /// spider_run_until without its kernel.
   using Until = std::function<spider_status(const spider_sweep*, std::int64_t, std::int32_t, double,
                                             std::int64_t, std::int64_t*, double*)>;
-  /// The same, whose run_steps() is `steps` and run_until() `until`: that of Grid::system(). It has no run()
-  /// and no run_launch().
+  /// The same, with `steps` as its run_steps() and `until` as its run_until(): those of Grid::system(). It
+  /// has no run() and no run_launch().
   System(const spider_kernel* kernel, Update::Steps steps, Until until = {}) : System(kernel) {
     steps_ = std::move(steps);
     until_ = std::move(until);
   }
 
-  /// A field that needs no second buffer. Throws Error where the spec has no field of this name, or stores it
-  /// otherwise, or it keeps fewer cells around it than are read.
+  /// A field that needs no second buffer. Throws Error if the spec has no field of this name or stores it
+  /// otherwise, or if its halo is too narrow.
   template <typename T>
   System& field(const std::string& name, Field<T>& field) {
     return take<T>(name, field, nullptr);
   }
-  /// One that is only read.
+  /// A field that is only read.
   template <typename T>
   System& field(const std::string& name, const Field<T>& field) {
     const auto index = static_cast<std::size_t>(find_field(kernel_, name));
@@ -831,9 +829,10 @@ class System {
     return take<T>(name, field, nullptr);
   }
   template <typename T>
-  System& field(const std::string& name, Field<T>&& field) = delete;  // it would be gone when the kernel runs
-  /// One with a second buffer (SPIDER_FIELD_TWO_BUFFERS), of the same extents and halo. After a run `field`
-  /// has the result: where it is in the second buffer, the two swap their memory.
+  System& field(const std::string& name, Field<T>&& field) = delete;  // a temporary would be gone when the
+                                                                      // kernel runs
+  /// A field with a second buffer (SPIDER_FIELD_TWO_BUFFERS) of the same extents and halo. After a run
+  /// `field` has the result: if it is in the second buffer, the two swap memory.
   template <typename T>
   System& field(const std::string& name, Field<T>& field, Field<T>& second) {
     take<T>(name, field, &second);
@@ -842,7 +841,7 @@ class System {
     return *this;
   }
 
-  /// Throws Error where the spec has no scalar of this name.
+  /// Throws Error if the spec has no scalar of this name.
   System& scalar(const std::string& name, double value) {
     const spider_kernel_info& information = info(kernel_);
     scalars_[static_cast<std::size_t>(
@@ -850,7 +849,7 @@ class System {
     return *this;
   }
 
-  /// One sweep, in stream order. Throws Error where a field or a scalar is not given. Of a box or a part of a
+  /// One sweep, in stream order. Throws Error if a field or a scalar is missing. For a box or a part of a
   /// system of several launches call run_launch().
   void run(const Launch& launch = {}) const {
     Sweep sweep;
@@ -860,7 +859,7 @@ class System {
     swap_results();
   }
 
-  /// `steps` time steps, in stream order.
+  /// Takes `steps` time steps, in stream order.
   void run_steps(std::int64_t steps, const Launch& launch = {}) const {
     Sweep sweep;
     fill(sweep, launch);
@@ -868,9 +867,9 @@ class System {
     if (steps % 2 != 0) swap_results();
   }
 
-  /// Time steps until the reduction of this name is at most `bound`, at most `steps` of them: every
-  /// `check_every`th and the last compute the reductions, and are waited for. A NaN is never at most
-  /// anything. Launch::reductions must have been read; without them the call makes its own.
+  /// Takes time steps until the reduction of this name is at most `bound`, but no more than `steps`. Every
+  /// `check_every`th step and the last compute the reductions and are waited for. NaN never meets the bound.
+  /// Launch::reductions must have been read; without them the call makes its own.
   [[nodiscard]] Stop run_until(std::int64_t steps, const std::string& name, double bound,
                                std::int64_t check_every = 10, const Launch& launch = {}) const {
     Sweep sweep;
@@ -887,14 +886,14 @@ class System {
       return until_ ? until_(given...) : spider_run_until(kernel_, given...);
     };
     const spider_status status = run(&sweep.c, steps, index, bound, check_every, &stop.steps, values.data());
-    if (stop.steps % 2 != 0) swap_results();  // also of steps before one that failed
+    if (stop.steps % 2 != 0) swap_results();  // also for steps before a failed one
     check(status);
     if (stop.steps > 0) stop.numbers = to_numbers(kernel_, values);
     return stop;
   }
 
-  /// One of a sweep's spider_kernel_info::launch_count launches. Run them in turn, each for all boxes and
-  /// parts before the next, and then end_launches().
+  /// Runs one of a sweep's spider_kernel_info::launch_count launches. Run them in order, each for all boxes
+  /// and parts before the next, and then call end_launches().
   void run_launch(std::int32_t index, const Launch& launch = {}) const {
     Sweep sweep;
     require_no_grid();
@@ -903,11 +902,11 @@ class System {
     sweep.c.launch_count = 1;
     check(spider_run(kernel_, &sweep.c));
   }
-  /// Leaves the results of a sweep's launches in the first of each field's buffers.
+  /// Moves the results of a sweep's launches to the first of each field's buffers.
   void end_launches() const { swap_results(); }
 
  private:
-  /// What the C interface takes. Not to be moved: it points into itself.
+  /// The arguments of the C interface. Not movable: it points into itself.
   struct Sweep {
     spider_sweep c{};
     std::vector<double> scalars;
@@ -964,7 +963,7 @@ class System {
     if (launch.reductions != nullptr) sweep.c.reductions = launch.reductions->c_reductions();
   }
 
-  /// Whether all fields keep what is read beyond a part.
+  /// Checks that all fields have the halo that a part reads.
   void check_halos(const spider_part& part) const {
     Extents all{1, 1, 1};
     for (const spider_field* field : fields_) {
@@ -986,20 +985,20 @@ class System {
   const spider_kernel* kernel_;
   std::vector<const spider_field*> fields_;   ///< as the kernel lists them; null: not given
   std::vector<const spider_field*> outputs_;  ///< null: none
-  std::vector<Halo> halos_;                   ///< that each keeps
+  std::vector<Halo> halos_;                   ///< of each field
   std::vector<std::function<void()>> swaps_;  ///< of fields with second buffers
   std::vector<std::optional<double>> scalars_;
   Update::Steps steps_;  ///< empty: spider_run_steps
   Until until_;          ///< empty: spider_run_until
 };
 
-/// Cells of fields of a kernel: sources and receivers. Values are rows of a field of their own, one row a
-/// time step, say: Field<float> trace(steps, points.size()), whatever the kernel's fields store, but of f64
-/// Field<double>.
+/// Cells of fields of a kernel: sources and receivers. Values are rows of a field of their own, e.g. one row
+/// a time step: Field<float> trace(steps, points.size()). They are float whatever the kernel's fields store,
+/// but Field<double> for f64.
 class Points {
  public:
-  /// Cells z, y, x, counted from the first of the interior of fields of these extents. Throws Error for a
-  /// cell outside.
+  /// Cells z, y, x, counted from the first interior cell of fields of these extents. Throws Error for a cell
+  /// outside.
   Points(const spider_kernel* kernel, const Extents& extents, const std::vector<Extents>& cells)
       : kernel_(kernel),
         size_(static_cast<std::int64_t>(cells.size())),
@@ -1013,7 +1012,7 @@ class Points {
     check(spider_points_create(kernel, extents.data(), flat(cells).data(), size_, &points));
     points_.reset(points);
   }
-  /// Of one field of a system, whose own extents these are. Values are Field<double> where it stores f64,
+  /// The same for one field of a system; `extents` are its own. Values are Field<double> where it stores f64,
   /// otherwise Field<float>.
   Points(const spider_kernel* kernel, const std::string& field, const Extents& extents,
          const std::vector<Extents>& cells)
@@ -1026,11 +1025,11 @@ class Points {
     points_.reset(points);
   }
 
-  /// How many.
+  /// The number of points.
   [[nodiscard]] std::int64_t size() const { return size_; }
 
-  /// Adds values[row][i] to cell i, in stream order. Cells that are listed more than once add up in the order
-  /// of the list, rounded to the field's storage once. Returns `field`.
+  /// Adds values[row][i] to cell i, in stream order. Values of a cell that is listed more than once add up in
+  /// the order of the list and are rounded to the field's storage once. Returns `field`.
   template <typename T, typename Value>
   Field<T>& add(Field<T>& field, const Field<Value>& values, std::int64_t row = 0,
                 void* stream = nullptr) const {
@@ -1039,7 +1038,7 @@ class Points {
     return field;
   }
 
-  /// Makes values[row][i] what cell i holds, in stream order. Returns `values`.
+  /// Sets values[row][i] to cell i, in stream order. Returns `values`.
   template <typename T, typename Value>
   Field<Value>& read(const Field<T>& field, Field<Value>& values, std::int64_t row = 0,
                      void* stream = nullptr) const {
@@ -1066,7 +1065,7 @@ class Points {
                                               " are of another type than the elements of this field");
   }
 
-  /// Where a row of values begins, of which there must be one for each point.
+  /// The begin of a row of values, which must have one for each point.
   template <typename Value>
   void* place(const Field<Value>& values, std::int64_t row) const {
     if (!is_stored_as<Value>(values_)) {

@@ -1,4 +1,4 @@
-/// Boundary rules as index maps. Loads go through them where a tile leaves the field, and only there.
+/// Boundary rules as index maps. Loads use them only where a tile leaves the field.
 #pragma once
 
 #include <spider/kernel.h>
@@ -12,8 +12,8 @@
 namespace spider {
 inline namespace device_4 {
 
-/// The rules of an axis; the values are a cell's bits, of which a word has room for one, and count where the
-/// rule is `constant`. `periodic` holds at both faces or at none.
+/// The rules of an axis. The values are a cell's bits, one cell a word, and matter where the rule is
+/// `constant`. `periodic` is at both faces or at none.
 template <class Word>
 struct AxisRulesOf {
   using Value = Word;
@@ -24,9 +24,9 @@ struct AxisRulesOf {
   Word high_value;
 };
 using AxisRules = AxisRulesOf<std::uint32_t>;
-using WideAxisRules = AxisRulesOf<std::uint64_t>;  ///< of cells of 8 bytes
+using WideAxisRules = AxisRulesOf<std::uint64_t>;  ///< for cells of 8 bytes
 
-/// Where a cell beyond or inside an axis is taken from: from index `index`, or from no memory but `value`.
+/// Where a cell outside or inside an axis is read: at index `index`, or not in memory but `value`.
 template <class Word>
 struct MappedIndexOf {
   std::int32_t index;
@@ -36,8 +36,8 @@ struct MappedIndexOf {
 };
 using MappedIndex = MappedIndexOf<std::uint32_t>;
 
-/// The same where a rule takes negatives, and whether this is one. A type of its own: kernels without such a
-/// rule keep their code.
+/// The same with negation, and whether the cell is negated. A separate type: kernels without such a rule are
+/// compiled as before.
 template <class Word>
 struct SignedIndexOf {
   std::int32_t index;
@@ -47,7 +47,7 @@ struct SignedIndexOf {
 };
 using SignedIndex = SignedIndexOf<std::uint32_t>;
 
-/// Does a rule take a cell's negative?
+/// True if a rule negates cells.
 SPIDER_DEVICE constexpr bool negates(FaceRule rule) {
   return rule == FaceRule::antisymmetric || rule == FaceRule::antireflect || rule == FaceRule::antimirror;
 }
@@ -56,7 +56,7 @@ SPIDER_DEVICE constexpr bool negates(const AxisRulesOf<Word>& rules) {
   return negates(rules.low) || negates(rules.high);
 }
 
-/// The bits to change in a cell, or in each cell of a word (WordOf), that is to be negated; else none.
+/// The bits to flip in a cell, or in each cell of a word (WordOf), to negate it; none otherwise.
 template <class Element>
 SPIDER_DEVICE constexpr Element sign_of(bool negated) {
   return static_cast<Element>(static_cast<Element>(negated ? 1 : 0) << (8 * sizeof(Element) - 1));
@@ -70,27 +70,27 @@ SPIDER_DEVICE constexpr WordOf<Element> sign_word(bool negated) {
   }
 }
 
-/// Of places along two axes: is a cell negated? What a constant of `faster` replaces is not.
+/// Whether a cell is negated, from its places along two axes. A constant of `faster` is not.
 template <class Slower, class Faster>
 SPIDER_DEVICE constexpr bool negates_cell(const Slower& slower, const Faster& faster) {
   return faster.negated != (slower.negated && !faster.constant);
 }
 
-/// Does a rule turn an axis round at its face?
+/// True if a rule mirrors indices at its face.
 SPIDER_DEVICE constexpr bool is_mirror_rule(FaceRule rule) {
   return rule == FaceRule::reflect || rule == FaceRule::mirror;
 }
 
-/// Folds `distance` >= 1 cells beyond a face back: the distance inwards from the face's own cell, which is 0.
+/// Folds `distance` >= 1 cells outside a face back: the distance inwards from the face's own cell, 0.
 SPIDER_DEVICE constexpr std::int32_t mirror_distance(FaceRule rule, std::int32_t distance) {
   return rule == FaceRule::mirror ? distance : distance - 1;
 }
 
-/// Maps index `i` of an axis with `extent` interior cells by the rule of the face that it crossed, again and
-/// again until it is inside or meets a constant or a halo. A halo index stays as it is. Two folding faces
+/// Maps index `i` of an axis with `extent` interior cells by the rule of the face that it crossed,
+/// repeatedly, until it is inside or meets a constant or a halo. A halo index is unchanged. Two folding faces
 /// make the axis periodic, so that repetition is a remainder: a fold at the low face takes i to low_fold - i,
-/// one at the high face to high_fold - i, both together to i + high_fold - low_fold. Not for rules that take
-/// negatives.
+/// one at the high face to high_fold - i, both together to i + high_fold - low_fold. Not for rules that
+/// negate.
 template <class Word>
 SPIDER_DEVICE constexpr MappedIndexOf<Word> map_index(const AxisRulesOf<Word>& rules, std::int32_t i,
                                                       std::int32_t extent) {
@@ -119,8 +119,8 @@ SPIDER_DEVICE constexpr MappedIndexOf<Word> map_index(const AxisRulesOf<Word>& r
           rules.high_value};
 }
 
-/// map_index() of an axis with a face that negates, crossing by crossing. Beyond an antisymmetric face the
-/// first cell is 0.
+/// map_index() for an axis with a face that negates, crossing by crossing. The first ghost cell of an
+/// antisymmetric face is 0.
 template <class Word>
 SPIDER_DEVICE constexpr SignedIndexOf<Word> map_signed_index(const AxisRulesOf<Word>& rules, std::int32_t i,
                                                              std::int32_t extent) {
@@ -144,7 +144,7 @@ SPIDER_DEVICE constexpr SignedIndexOf<Word> map_signed_index(const AxisRulesOf<W
   return {i, false, 0, negated};
 }
 
-/// The same where 32 bits may not count the cells.
+/// The same if 32 bits may not count the cells.
 template <class Word>
 struct MappedFarIndexOf {
   std::int64_t index;
@@ -162,9 +162,9 @@ struct SignedFarIndexOf {
 };
 using SignedFarIndex = SignedFarIndexOf<std::uint32_t>;
 
-/// Maps index `i` of an axis of any extent, at most 2^20 cells beyond a face. A long axis is mapped as if a
-/// middle part were missing, which no rule notices but that indices behind it move: what is left is longer
-/// than any way back from a face.
+/// Maps index `i` of an axis of any extent, at most 2^20 cells outside a face. A long axis is mapped as if a
+/// middle part were missing: rules depend only on the distance from a face, and indices after that part are
+/// shifted. The rest is longer than any way back from a face.
 template <class Word>
 SPIDER_DEVICE constexpr MappedFarIndexOf<Word> map_far_index(const AxisRulesOf<Word>& rules, std::int64_t i,
                                                              std::int64_t extent) {
@@ -191,7 +191,7 @@ SPIDER_DEVICE constexpr SignedFarIndexOf<Word> map_signed_far_index(const AxisRu
   return {mapped.index + (behind ? missing : 0), mapped.constant, mapped.value, mapped.negated};
 }
 
-/// What the rules of an axis, known when a kernel is compiled, map an index to.
+/// The result of the rules of an axis, known at compile time, for an index.
 template <auto rules>
 using IndexBy = std::conditional_t<negates(rules()), SignedIndexOf<typename decltype(rules())::Value>,
                                    MappedIndexOf<typename decltype(rules())::Value>>;
@@ -237,12 +237,12 @@ struct TapBand {
   std::int32_t dy_low, dy_high, low, high;
 };
 
-/// Does any tap of the band reach row y from a point of the region?
+/// True if any tap of the band reaches row y from a point of the region.
 SPIDER_DEVICE constexpr bool reaches_row(const TapBand& band, std::int32_t y, const Region& from) {
   return y - band.dy_high < from.row_end && y - band.dy_low >= from.row_begin;
 }
 
-/// Does any tap of the band reach cell (y, x) from a point of the region?
+/// True if any tap of the band reaches cell (y, x) from a point of the region.
 SPIDER_DEVICE constexpr bool reaches(const TapBand& band, std::int32_t y, std::int32_t x,
                                      const Region& from) {
   return reaches_row(band, y, from) && x >= from.column_begin + band.low && x - band.high < from.column_end;
@@ -250,9 +250,9 @@ SPIDER_DEVICE constexpr bool reaches(const TapBand& band, std::int32_t y, std::i
 
 /// What a walk or a block must take care of.
 enum class Path {
-  interior,   ///< nothing in y and x: all inputs are in the box and aligned, all outputs wanted and aligned
-  boundary,   ///< rows and a few vectors of each lie across the edges of the field or of the box
-  unaligned,  ///< rows that are not aligned, or too far apart: inputs come in words, or each by itself
+  interior,   ///< nothing in y and x: all inputs in the box and aligned, all outputs stored and aligned
+  boundary,   ///< rows, and a few vectors of each, cross the edges of the field or of the box
+  unaligned,  ///< rows that are not aligned, or too far apart: inputs are read in words or one by one
 };
 
 }  // namespace device_4

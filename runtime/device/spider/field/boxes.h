@@ -1,4 +1,4 @@
-/// Which of several boxes of a launch a block has.
+/// The box of a block, in a launch of several.
 #pragma once
 
 #include <spider/kernel.h>
@@ -11,7 +11,7 @@ inline namespace device_4 {
 
 struct BoxOfBlock {
   CutBox cut;
-  std::int32_t block;  ///< of the box
+  std::int32_t block;  ///< within the box
 };
 
 SPIDER_DEVICE BoxOfBlock find_box(const BoxesArguments& field) {

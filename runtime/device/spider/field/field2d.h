@@ -1,9 +1,9 @@
-/// A 2D field as a sweep sees it, and what a stencil's taps reach of it. A `Stencil` here has, as static
-/// members:
+/// A 2D field as a sweep sees it, and the cells of it that a stencil's taps reach. A `Stencil` here has, as
+/// static members:
 /// - row_rules(), column_rules(): the boundary;
 /// - band_count, band(i): the taps;
-/// - highest_low, lowest_high: columns that every tap row may read, from so far behind a box's first column
-///   to so far before its end;
+/// - highest_low, lowest_high: columns that every tap row may read, from that far after a box's first column
+///   to that far before its end;
 /// - column_reach_low, column_reach_high: lowest dx, at most 0; highest, at least 0.
 #pragma once
 
@@ -25,7 +25,7 @@ struct Field2d {
   std::int64_t input_stride, output_stride;  ///< elements from row to row
   std::int32_t rows, columns;                ///< of the field
   Region wanted;                             ///< the points of the sweep
-  bool aligned_input, aligned_output;        ///< as SweepArguments has them
+  bool aligned_input, aligned_output;        ///< as in SweepArguments
 
   Field2d() = default;
   /// `image` is device::image_index() in kernels of forms that take images (SweepForm::takes_images).
@@ -49,14 +49,14 @@ struct Field2d {
   }
 };
 
-/// The output rows of a walk down a strip (TilingKind::strips), and how many strips lie to its left.
+/// The output rows of a walk down a strip (TilingKind::strips), and the number of strips to its left.
 struct Walk {
   std::int32_t across, first_row, rows;
   bool is_last = true;  ///< of its block: no piece follows
 };
 
-/// Walk number `index` of a sweep; one without rows where the grid has one too many. Rows are counted in
-/// groups of Tiling::row_anchor.
+/// Walk number `index` of a sweep; a surplus walk of the grid has no rows. Rows are counted in groups of
+/// Tiling::row_anchor.
 template <int row_anchor = 1>
 SPIDER_DEVICE Walk find_walk(const SweepArguments& field, int index) {
   const StripGrid& grid = field.grid.strips;
@@ -82,20 +82,20 @@ SPIDER_DEVICE Walk find_walk(const SweepArguments& field, int index) {
   return walk;
 }
 
-/// Of rows that no whole walk is left for, `rest` of each inner strip: how many a walk takes, such that with
-/// `lead` steps ahead of each strip's, and one until its first rows arrive, it takes no longer than one of
-/// `rows`. As runtime/src/tiling.cpp has it.
+/// How many rows a walk takes of those that whole walks leave, `rest` of each inner strip, so that it takes
+/// no longer than a walk of `rows`: it has `lead` more steps for each strip, and one until its first rows
+/// arrive. The same as in runtime/src/tiling.cpp.
 SPIDER_DEVICE std::int32_t share_of_rest(std::int32_t rows, std::int32_t rest, std::int32_t lead) {
   const std::int32_t strips = 1 + rows / rest;
   const std::int32_t ahead = lead + 1;
   return strips < rows / (ahead + 1) ? rows - strips * ahead : 1 + rows / (ahead + 1);
 }
 
-/// Piece `piece` of what block `index` walks down, where Tiling::balances_tail. Pieces are one but for blocks
-/// that take rows which no whole walk is left for: strip by strip, as many as a walk takes with `lead` steps
-/// ahead of each piece, and one without rows behind the last. These rows come behind each strip's first whole
-/// walk: at a face every piece would take longer. In 32 bits, whose divisions keep a walk's numbers in
-/// uniform registers: a field has fewer than 2^31 groups of rows in all strips together.
+/// Piece `piece` of the walks of block `index`, if Tiling::balances_tail. A block has one piece, unless it
+/// takes rows that whole walks leave: these go strip by strip, as many as a walk takes with `lead` steps
+/// ahead of each piece, and end with a piece without rows. They come after each strip's first whole walk: at
+/// a face every piece would take longer. In 32 bits, so that divisions leave a walk's numbers in uniform
+/// registers: a field has fewer than 2^31 groups of rows in all strips.
 template <int row_anchor, int lead>
 SPIDER_DEVICE Walk find_shared_walk(const SweepArguments& field, int index, int piece) {
   const StripGrid& grid = field.grid.strips;
@@ -104,7 +104,7 @@ SPIDER_DEVICE Walk find_shared_walk(const SweepArguments& field, int index, int 
   const std::int32_t rows = (first % row_anchor + extent + row_anchor - 1) / row_anchor;
   const int inner = index - grid.edge_walks;
   if (inner < 0 || grid.inner_strips == 0) return find_walk<row_anchor>(field, index);
-  const std::int32_t whole = rows / grid.inner_rows;  // walks of a strip
+  const std::int32_t whole = rows / grid.inner_rows;  // walks per strip
   const std::int32_t rest = rows - whole * grid.inner_rows;
   const std::int32_t segment = inner / grid.inner_strips;
   if (segment < whole) {
@@ -127,7 +127,7 @@ SPIDER_DEVICE Walk find_shared_walk(const SweepArguments& field, int index, int 
   return walk;
 }
 
-/// Where rows and columns beyond the field are taken from.
+/// Where rows and columns outside the field are read.
 template <class Stencil>
 using RowIndex = IndexBy<Stencil::row_rules>;
 template <class Stencil>
@@ -141,7 +141,7 @@ SPIDER_DEVICE auto map_column(const Field2d<Element, OutElement>& field, std::in
   return map_by<Stencil::column_rules>(x, field.columns);
 }
 
-/// Is any cell of row y read at all?
+/// True if any cell of row y is read.
 template <class Stencil, class Element, class OutElement>
 SPIDER_DEVICE bool row_is_reached(const Field2d<Element, OutElement>& field, std::int32_t y) {
   bool reached = has_row(field.wanted, y);
@@ -150,7 +150,7 @@ SPIDER_DEVICE bool row_is_reached(const Field2d<Element, OutElement>& field, std
   return reached;
 }
 
-/// Is cell (y, x) one of the sweep's points, or reached from one?
+/// True if cell (y, x) is one of the sweep's points, or reached from one.
 template <class Stencil, class Element, class OutElement>
 SPIDER_DEVICE bool cell_is_reached(const Field2d<Element, OutElement>& field, std::int32_t y,
                                    std::int32_t x) {
@@ -161,8 +161,8 @@ SPIDER_DEVICE bool cell_is_reached(const Field2d<Element, OutElement>& field, st
   return reached;
 }
 
-/// The value of a cell that maps to `row` and `column`, where a tap reaches it; else 0. Where both are
-/// constants the column's counts.
+/// The value of a cell that maps to `row` and `column`, if a tap reaches it; otherwise 0. If both are
+/// constants, the column has precedence.
 template <class Element, class OutElement, class Row, class Column>
 SPIDER_DEVICE Element fetch_cell(const Field2d<Element, OutElement>& field, bool reached, const Row& row,
                                  const Column& column) {
@@ -175,7 +175,7 @@ SPIDER_DEVICE Element fetch_cell(const Field2d<Element, OutElement>& field, bool
 }
 
 /// Columns, counted from column `left`, between which whole vectors of 16 bytes are in memory, at their own
-/// places, in every row that is reached. A vector of a row that is not aligned lies across two of memory.
+/// places, in every row that is reached. A vector of an unaligned row spans two vectors of memory.
 template <class Stencil, class Element, class OutElement>
 SPIDER_DEVICE Span columns_in_memory(const Field2d<Element, OutElement>& field, std::int32_t left) {
   constexpr int vector_elements = 16 / static_cast<int>(sizeof(Element));
@@ -186,9 +186,9 @@ SPIDER_DEVICE Span columns_in_memory(const Field2d<Element, OutElement>& field, 
   return {field.wanted.column_begin - left + low + before, field.wanted.column_end - left + high - behind};
 }
 
-/// A form for boxes cut into strips of `strip_columns` columns, that `warps_per_walk` warps of `shared_bytes`
-/// in each block walk down together. Strips begin on a line of 128 bytes, and always where a sum does; inputs
-/// are `window_columns` from Stencil::first_column on.
+/// A form for boxes cut into strips of `strip_columns` columns, each walked down by `warps_per_walk` warps
+/// together; `shared_bytes` are a block's. Strips begin on a line of 128 bytes, and always where a sum does;
+/// inputs are `window_columns` from Stencil::first_column on.
 template <class Stencil>
 constexpr SweepForm strips_form(SweepFunction sweep, int warps_per_block, int warps_per_walk,
                                 int shared_bytes, int strip_columns, int window_columns) {
@@ -199,7 +199,7 @@ constexpr SweepForm strips_form(SweepFunction sweep, int warps_per_block, int wa
   form.tiling.warps_per_walk = warps_per_walk;
   form.tiling.shared_bytes = shared_bytes;
   form.tiling.input_alignment = 16;
-  form.tiling.output_alignment = 8;  // what a lane stores at once
+  form.tiling.output_alignment = 8;  // bytes that a lane stores together
   form.tiling.tile_extent[0] = form.tiling.tile_extent[1] = 1;
   form.tiling.tile_extent[2] = strip_columns;
   form.tiling.left_margin = (Stencil::highest_low > 0 ? Stencil::highest_low : 0) - Stencil::first_column;

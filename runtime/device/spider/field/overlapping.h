@@ -1,4 +1,4 @@
-/// Where the blocks of a launch lie that overlap (TilingKind::overlapping).
+/// Positions of the overlapping blocks of a launch (TilingKind::overlapping).
 #pragma once
 
 #include <spider/kernel.h>
@@ -10,14 +10,14 @@
 namespace spider {
 inline namespace device_4 {
 
-/// A piece of an axis: its cells from `start` on, and those of them that it stores.
+/// A piece of an axis: its cells from `start` on, and the range of them that it stores.
 struct Piece {
   std::int32_t start;
   Span stored;
 };
 
-/// Piece `i` of a box that has the cells `box` of the axis. `useful` cells are stored by a piece that ends at
-/// no face; `margin` lie ahead of them.
+/// Piece `i` of a box that has the cells `box` of the axis. A piece that ends at no face stores `useful`
+/// cells, after `margin` others.
 SPIDER_DEVICE constexpr Piece find_piece(const OverlappedAxis& axis, std::int32_t i, const Span& box,
                                          std::int32_t useful, std::int32_t margin) {
   const std::int32_t begin = axis.second_begin + (i - 1) * useful;
@@ -26,13 +26,13 @@ SPIDER_DEVICE constexpr Piece find_piece(const OverlappedAxis& axis, std::int32_
   return {start, {i == 0 ? box.begin : begin, is_last ? box.end : begin + useful}};
 }
 
-/// A strip of the launch, and the rows that its walk stores, which may be none.
+/// A strip of the launch, and the rows that its walk stores; there may be none.
 struct StripWalk {
   std::int32_t strip;
   Span stored;
 };
 
-/// That of block `block` in a box of rows `box`.
+/// The walk of block `block` in a box of rows `box`.
 SPIDER_DEVICE constexpr StripWalk find_strip_walk(const OverlappingGrid& grid, std::int32_t block,
                                                   const Span& box) {
   const std::int32_t strips = grid.columns.count;

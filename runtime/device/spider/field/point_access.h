@@ -1,5 +1,5 @@
-/// Adds values to cells of a field, or reads them: sources and receivers (spider/points.h). A cell is one
-/// thread's, which adds what it gets in the caller's order: the bits are the same on every run and back end.
+/// Adds values to cells of a field, or reads them: sources and receivers (spider/points.h). One thread owns a
+/// cell and adds its values in the caller's order: the bits are the same on every run and back end.
 #pragma once
 
 #include <spider/kernel.h>
@@ -14,8 +14,8 @@
 namespace spider {
 inline namespace device_4 {
 
-/// `Cells` has Element, as a field holds it, Number, as values are given, and number() and cell() from one to
-/// the other, rounded to nearest.
+/// `Cells` has Element, the type in the field, Number, the type of values, and number() and cell() to
+/// convert, rounded to nearest.
 template <class Cells>
 SPIDER_DEVICE void access_cell(const PointArguments& points, std::int64_t index) {
   const PointCell& at = points.cells[index];

@@ -1,6 +1,6 @@
-/// Sweeps of a part of a field that say when the planes which neighbours take are stored (RimGrid): the
-/// blocks of these come first, and raise a counter in memory that whoever sends them waits for. So a step
-/// stays one launch. Code for that is in files that are compiled with SPIDER_TELLS_RIMS alone.
+/// Sweeps of a part of a field that signal when the planes that neighbours need are stored (RimGrid). Blocks
+/// of these planes come first and increment a counter in memory; the sender waits for it. So a step stays one
+/// launch. Only files compiled with SPIDER_TELLS_RIMS contain this code.
 #pragma once
 
 #include <spider/kernel.h>
@@ -17,10 +17,10 @@ constexpr bool tells_rims = true;
 constexpr bool tells_rims = false;
 #endif
 
-/// The blocks of a launch that take some planes of the box: those of a rim, or all others.
+/// The blocks of a launch that take some planes of the box: a rim, or all other planes.
 struct BlocksOfPlanes {
   std::int32_t begin, end;  ///< the planes
-  std::int32_t block;       ///< of the blocks
+  std::int32_t block;       ///< among these blocks
   bool is_rim;              ///< then a block has one walk of all these planes
 };
 
@@ -39,13 +39,13 @@ SPIDER_DEVICE std::uint32_t* counter_of(const RimGrid& rims) {
   return reinterpret_cast<std::uint32_t*>(address);  // NOLINT(performance-no-int-to-ptr): as the host gave it
 }
 
-/// Does a launch say when its rims are stored?
+/// True if a launch signals when its rims are stored.
 SPIDER_DEVICE bool has_rims_first(const RimGrid& rims) {
   return tells_rims && (rims.counter[0] | rims.counter[1]) != 0;
 }
 
-/// Where block `index` belongs, of a launch whose blocks walk along z. The last planes come first: then those
-/// that follow the first ones find what they share with these in the L2 cache.
+/// The planes of block `index`, in a launch whose blocks walk along z. The last planes come first: the blocks
+/// after the first ones then find the planes they share with those in the L2 cache.
 SPIDER_DEVICE BlocksOfPlanes find_planes(const SweepArguments& field, std::int32_t index) {
   const std::int32_t abreast = field.grid.volume.across * field.grid.volume.down;
   const auto begin = static_cast<std::int32_t>(field.box.offset[0]);
@@ -63,7 +63,7 @@ SPIDER_DEVICE BlocksOfPlanes find_planes(const SweepArguments& field, std::int32
   return {begin + rims.low, end - rims.high, index, false};
 }
 
-/// Lives as long as a kernel runs, on whichever way it ends, which all threads of a block go together.
+/// Lives as long as a kernel runs, however it ends; all threads of a block leave together.
 class TellRimsAtExit {
  public:
   SPIDER_DEVICE explicit TellRimsAtExit(const SweepArguments& field) : field_(field) {}

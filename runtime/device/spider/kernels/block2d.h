@@ -1,20 +1,20 @@
-/// 2D stencils of 16-bit fields, and of u8 ones, with more products, or with pairs of rows: all input rows of
-/// a tile are requested at once. They wait in shared memory, where the warps of a block share them, or, of
-/// low tiles, in registers, where a warp has a tile of its own.
+/// 2D stencils of 16-bit fields, and of u8 ones, with more products, or with pairs of rows. All input rows of
+/// a tile are requested together. They wait in shared memory, which the warps of a block share; in low tiles
+/// they wait in registers, and a warp has a tile of its own.
 ///
 /// A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. Fragments of
-/// an input row are windows at the shifts, and the pair: of the outputs' own columns the inputs in two rows,
-/// pair_distance apart, the row and one before.
+/// an input row are windows at the shifts, and the pair: the inputs of the outputs' own columns in two rows,
+/// pair_distance apart, the row and an earlier one.
 ///
-/// A `Stencil` has, beside what spider/sums/operands.h and spider/loads/tile_window.h want, as static
-/// members:
+/// A `Stencil` has, besides the members that spider/sums/operands.h and spider/loads/tile_window.h require,
+/// as static members:
 /// - Storage: of spider/values/storage.h, for cells of 16 bits or 8;
 /// - pairs_rows: does a product have outputs in two rows?
-/// - rows_in_flight: output rows, or pairs of them, whose sums are under way at once;
+/// - rows_in_flight: output rows, or pairs of them, with partial sums at the same time;
 /// - first_column, warp_window_vectors: of a warp's inputs, the first column and the vectors of 16 bytes;
-/// - stage_bytes: of a warp, where outputs of pairs of rows wait that are not aligned;
+/// - stage_bytes: per warp, for unaligned outputs of pairs of rows;
 /// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from first_column;
-/// - pair_distance: 0 where there is no pair;
+/// - pair_distance: 0 if there is no pair;
 /// - product_count, product(i): RowProducts; rows may be pairs of rows;
 /// - result_scale: of sums.
 #pragma once
@@ -44,11 +44,11 @@ sweep_block2d(const ArgumentsOf<Stencil> field) {
   SPIDER_ENTRY;
   using Kernel = Block2d<Stencil, Form>;
   const JoinRimsAtExit<Stencil> ends_behind_rims;
-  // Of a small box the blocks of the sweep behind would be in the way of those that are yet to start.
+  // In a small box, blocks of the next sweep would delay blocks of this one that are yet to start.
   if constexpr (!Form::in_registers) device::launch_dependents();
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
-  // All warps of a tile take the same way, so that they come to every barrier together.
+  // All warps of a tile take the same branch, so that they reach every barrier together.
   if constexpr (Form::in_registers) {
     if (Kernel::Window::has_plain_inputs(tile) && Kernel::stores_all(tile))
       return Kernel::sweep_from_registers(tile);
@@ -56,12 +56,12 @@ sweep_block2d(const ArgumentsOf<Stencil> field) {
   Kernel::sweep_from_window(tile, field.grid.volume);
 }
 
-/// Where the inputs of a tile wait: in shared memory, or in registers of the warp that alone has the tile.
+/// Where the inputs of a tile wait: in shared memory, or in registers of the one warp that has the tile.
 enum class Inputs { shared, registers };
 
-/// Rows of a tile, warps side by side that share it, and tiles of a block. Blocks follow each other along x,
-/// so that those that run at a time have a compact part of the field. A small box is done sooner in low
-/// tiles, which are more, and whose warps wait for nobody.
+/// Rows of a tile, warps side by side that share it, and tiles of a block. Consecutive blocks lie along x, so
+/// that concurrent ones have a compact part of the field. A small box finishes sooner in low tiles: there are
+/// more of them, and their warps wait for no others.
 template <int rows, int warps, int across, int down, int blocks, Inputs inputs, bool any>
 struct Block2dForm {
   static constexpr int tile_rows = rows;
@@ -72,7 +72,7 @@ struct Block2dForm {
   static constexpr int warps_per_block = tiles * warps;
   static constexpr int blocks_per_multiprocessor = blocks;
   static constexpr bool in_registers = inputs == Inputs::registers;
-  static constexpr bool allows_unaligned = any;  ///< otherwise for aligned ones alone
+  static constexpr bool allows_unaligned = any;  ///< otherwise only for aligned ones
   static_assert(tiles == 1 || warps == 1, "warps that share a tile wait for all of their block");
   static_assert(!in_registers || (warps == 1 && !any), "registers are a warp's own");
 };
@@ -92,7 +92,7 @@ struct Block2d {
   static constexpr int element_bytes = Storage::element_bytes;
   static constexpr int vector_elements = Storage::vector_elements;
   static constexpr int vector_bytes = 16;
-  static constexpr int group = 8;  ///< inputs that are a lane's in a fragment
+  static constexpr int group = 8;  ///< inputs of a lane in a fragment
   static constexpr int row_low = Stencil::row_low;
   static constexpr int first_column = Stencil::first_column;
   static constexpr bool pairs_rows = Stencil::pairs_rows;
@@ -102,7 +102,7 @@ struct Block2d {
   static constexpr int products_abreast = pairs_rows ? 2 : 1;
   static constexpr int product_columns = warp_outputs / products_abreast;
   static constexpr int lead_rows =
-      Stencil::row_high - row_low;  // before that which completes the first outputs
+      Stencil::row_high - row_low;  // before the row that completes the first outputs
   static constexpr int prologue_steps = lead_rows / product_rows;
   static constexpr int input_rows = Form::tile_rows + lead_rows;
   static constexpr int rows_in_flight = Stencil::rows_in_flight;
@@ -110,7 +110,7 @@ struct Block2d {
   static constexpr int fragment_count = shift_count + (Stencil::pair_distance > 0 ? 1 : 0);
   static_assert(Form::tile_rows % product_rows == 0, "tiles have whole products");
 
-  // What begins a line of 128 bytes in a field begins one in the window, too (generator/README.md).
+  // A line of 128 bytes of a field begins a line of the window, too (generator/README.md).
   static constexpr int line_bytes = 128;
   static constexpr int window_offset = line_offset<vector_elements>(first_column);
   static constexpr int window_vectors =
@@ -119,7 +119,7 @@ struct Block2d {
       ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes;
   static constexpr int window_bytes = 2 * line_bytes + input_rows * window_row_bytes;
 
-  // Outputs of pairs of rows that are not aligned: a warp's of two steps, in rows half of the banks apart.
+  // Unaligned outputs of pairs of rows: a warp's of two steps, in rows half of the banks apart.
   static constexpr int stage_bytes = Stencil::stage_bytes;
   static constexpr int stage_row_bytes = stage_bytes / (2 * product_rows);
   static constexpr bool has_stage = pairs_rows && stage_bytes > 0;
@@ -128,7 +128,7 @@ struct Block2d {
   static constexpr int shared_bytes =
       Form::tiles * window_bytes + (Form::allows_unaligned ? Form::warps_per_block * stage_bytes : 0);
 
-  /// Of the block's tiles that of this warp, and of the tile's warps this one.
+  /// This warp's tile among the block's, and this warp among the tile's.
   SPIDER_DEVICE static int tile_index() { return Form::tiles == 1 ? 0 : device::warp_index(); }
   SPIDER_DEVICE static int tile_warp() { return Form::tile_warps == 1 ? 0 : device::warp_index(); }
 
@@ -146,7 +146,7 @@ struct Block2d {
     return has_plain_outputs<Form::tile_rows, tile_outputs>(tile);
   }
 
-  /// The same, but for columns where a lane has all four outputs of a row or none.
+  /// The same, except for columns where a lane has all four outputs of a row or none.
   SPIDER_DEVICE static bool stores_by_lanes(const Tile& tile) {
     constexpr int lane_outputs = 4;
     const Region& wanted = tile.wanted;
@@ -177,8 +177,8 @@ struct Block2d {
   };
   using Window = TileWindow<WindowShape>;
 
-  /// Answers of memory, of an H200 whose blocks all ask, that take about as long as tensor cores need for a
-  /// tile. More than two would keep inputs from them (tests/benchmarks/README.md).
+  /// Memory round trips, on an H200 whose blocks all load, that take about as long as a tile on tensor cores.
+  /// More than two would starve them of inputs (tests/benchmarks/README.md).
   SPIDER_DEVICE static constexpr int answers_of_turn() {
     constexpr int product_cycles = 8;
     constexpr int answer_cycles = 2000;
@@ -188,7 +188,7 @@ struct Block2d {
     return answers < 2 ? answers : 2;
   }
 
-  /// Brings the inputs of a tile whose rows need no care into the window.
+  /// Copies the inputs of a tile whose rows need no care to the window.
   SPIDER_DEVICE static void copy_rows(const Tile& tile) {
     const Leads leads = Window::start_bulk_copies(tile);
     device::wait_for_bulk_copies(barrier());
@@ -200,13 +200,13 @@ struct Block2d {
 
   using Tables = OperandTable<Stencil>;
 
-  /// Does the product of a step of the tile belong to an output row of the tile?
+  /// True if the product of a step belongs to an output row of the tile.
   SPIDER_DEVICE static bool is_of_tile(const RowProduct& product, int step) {
     const int output = step - prologue_steps + rows_in_flight - 1 - product.row;
     return output >= 0 && output < Form::tile_rows / product_rows;
   }
 
-  /// Does any product of the tile use the fragment of a step?
+  /// True if any product of the tile uses the fragment of a step.
   SPIDER_DEVICE static bool is_used(int step, int fragment) {
     bool used = false;
     SPIDER_UNROLL
@@ -216,32 +216,33 @@ struct Block2d {
     return used;
   }
 
-  /// The fragments of a step: of an input row, or of a pair of them; of pairs those of all products abreast.
+  /// The fragments of a step: of an input row, or of a pair of them; for pairs those of all products side by
+  /// side.
   struct Fragments {
     Fragment of[fragment_count][products_abreast] = {};
   };
 
-  /// Where a lane's inputs are: the row, from that of the step, and the first of some that follow each other,
-  /// from the first of the warp's window.
+  /// Where a lane's inputs are: the row, relative to the step's, and the first of consecutive ones, relative
+  /// to the first of the warp's window.
   struct LaneInputs {
     int row, column;
   };
 
-  /// Of windows: a column of a product has four groups of eight inputs from group 2 (lane / 4) on, of which
-  /// group (lane % 4) / 2 + 2 (lane % 2) is the lane's.
+  /// For windows: a column of a product has four groups of eight inputs from group 2 (lane / 4) on; the
+  /// lane's is group (lane % 4) / 2 + 2 (lane % 2).
   SPIDER_DEVICE static LaneInputs window_inputs() {
     return {0, group * pair_swap_group(device::lane_index())};
   }
 
-  /// Of a pair of diagonals lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the others
-  /// those of the row itself.
+  /// For a pair of diagonals: lanes 4 n and 4 n + 1 have neighbouring groups of the earlier row, the others
+  /// of the row itself.
   SPIDER_DEVICE static LaneInputs diagonal_inputs() {
     const int lane = device::lane_index();
     return {lane % 4 < 2 ? -Stencil::pair_distance : 0, group * (2 * (lane / 4) + lane % 2) - first_column};
   }
 
-  /// Of pairs of rows lanes 4 n + 2 and 4 n + 3 have theirs in the second row, and groups begin in the middle
-  /// of a vector. Lanes of both rows have the halves in such an order that they never meet in a bank.
+  /// For pairs of rows: lanes 4 n + 2 and 4 n + 3 have inputs of the second row, and groups begin in the
+  /// middle of a vector. The order of halves avoids bank conflicts between lanes of both rows.
   SPIDER_DEVICE static LaneInputs row_pair_inputs(int half) {
     constexpr int half_group = group / 2;
     const int lane = device::lane_index();
@@ -249,7 +250,7 @@ struct Block2d {
     return {row, group * (lane / 4 + lane % 2) + half_group * (row == half ? 1 : 2)};
   }
 
-  /// A lane's inputs in shared memory, which it may load in vectors, pairs of words or words.
+  /// A lane's inputs in shared memory; it may load them in vectors, pairs of words or words.
   struct WindowInputs {
     Shared place;
 
@@ -301,7 +302,7 @@ struct Block2d {
   /// Loads the fragments of a step that are used.
   template <class Source>
   SPIDER_DEVICE static Fragments load_fragments(const FragmentPlaces<Source>& places, int step) {
-    // Those of pairs of rows begin in the middle of a group, the one before the outputs.
+    // Groups of pairs of rows begin in the middle of the group before the outputs.
     constexpr int pair_column = -group - first_column;
     static_assert(!pairs_rows || pair_column >= 0, "the window has that group");
     Fragments fragments;
@@ -331,7 +332,7 @@ struct Block2d {
     TileSums<Stencil> abreast[products_abreast];
   };
 
-  /// Adds the inputs of a step to the sums that they belong to: those of output rows of the tile.
+  /// Adds the inputs of a step to their sums, for output rows of the tile.
   SPIDER_DEVICE static void multiply_step(const Tables& tables, const Fragments& fragments,
                                           RowSums (&sums)[rows_in_flight], int step) {
     typename Storage::Partial nothing_apart;
@@ -365,8 +366,8 @@ struct Block2d {
     }
   }
 
-  /// Which outputs of a product of a lane are the sweep's: those of rows row_begin to row_end - 1 of the
-  /// tile, and of the four of a row those whose bits are set.
+  /// The outputs of a lane's product to store: rows row_begin to row_end - 1 of the tile, and in a row those
+  /// of the four whose bits are set.
   struct Clip {
     std::int32_t row_begin, row_end;
     unsigned columns;
@@ -381,18 +382,17 @@ struct Block2d {
             outputs_within<Storage>(columns_of(tile.wanted), x)};
   }
 
-  /// How outputs are stored: aligned and all the sweep's; the same of some lanes; from any element on; or
-  /// those that are the sweep's alone.
+  /// How outputs are stored: all, aligned; aligned by some lanes; from any element on; or only those of the
+  /// sweep.
   enum class Stores { plain, lanes, anywhere, clipped };
 
-  /// Where a row of outputs of a step waits that may begin with any element of memory; those of two steps
-  /// have room.
+  /// Stage of a row of outputs of a step that may begin at any element of memory; it has room for two steps.
   SPIDER_DEVICE static Shared stage_row(int step, int row) {
     return Form::tiles * window_bytes + device::warp_index() * stage_bytes +
            (step % 2 * product_rows + row) * stage_row_bytes;
   }
 
-  /// The lanes that hold outputs of the same row of a product.
+  /// The lanes with outputs of the same row of a product.
   SPIDER_DEVICE static RowOfLanes lanes_of_row() {
     const int lane = device::lane_index();
     if constexpr (pairs_rows) {
@@ -403,8 +403,8 @@ struct Block2d {
     }
   }
 
-  /// Stores the outputs of a lane, which may begin with any element, cell by cell; bytes in words, and pairs
-  /// of rows of 16 bits into the stage.
+  /// Stores the outputs of a lane, which may begin at any element, cell by cell; bytes as words, and pairs of
+  /// rows of 16 bits to the stage.
   SPIDER_DEVICE static void store_or_stage(const LaneOutputs& own, int step, int column, OutElement* to,
                                            const Outputs& outputs) {
     if constexpr (sizeof(OutElement) == 1) {
@@ -418,9 +418,8 @@ struct Block2d {
     }
   }
 
-  /// Stores the rows of a step that are in the stage, so that a warp stores neighbouring words of one row at
-  /// a time. Cells of two rows at a time take more than twice as long (tests/benchmarks/README.md); of one
-  /// row, less than this.
+  /// Stores the rows of a step from the stage, so that a warp stores neighbouring words of one row at a time.
+  /// Storing cells of two rows at a time takes more than twice as long (tests/benchmarks/README.md).
   SPIDER_DEVICE static void store_stage(int step, OutElement* to, std::int64_t stride) {
     if constexpr (has_stage) {
       device::sync_warp();
@@ -431,7 +430,7 @@ struct Block2d {
     }
   }
 
-  /// Where the lane's outputs of product k of a step lie, as the update sees them.
+  /// Where the lane's outputs of product k of a step lie, for the update.
   template <Stores stores>
   SPIDER_DEVICE static OutputPlace find_place(const Tile& tile, const Clip& clip, const LaneOutputs& own,
                                               int step, int k) {
@@ -442,7 +441,7 @@ struct Block2d {
     const bool aligned = stores == Stores::clipped ? tile.aligned_output : stores == Stores::plain;
     return OutputPlace{first, stored, aligned};
   }
-  /// Requests what the update reads of a step's outputs, but for inputs that taps reach in the window.
+  /// Requests the update's inputs for a step's outputs, except inputs that taps reach in the window.
   template <bool in_window, class Place, class Updates>
   SPIDER_DEVICE static void load_products(const Tile& tile, const Place& place_of, int step,
                                           Updates& updates) {
@@ -455,19 +454,19 @@ struct Block2d {
       }
     }
   }
-  /// Where those are: the input at the lane's first output of product k.
+  /// The place of that input, at the lane's first output of product k.
   SPIDER_DEVICE static Shared window_place(const LaneOutputs& own, int step, int k) {
     const int row = (step - prologue_steps) * product_rows + own.row - row_low;
     const int column = tile_warp() * warp_outputs + own.column + k * product_columns - first_column;
     return window_row(row) + column * element_bytes;
   }
 
-  /// Computes and stores a warp's outputs of a tile, whose fragments `load` gives step by step, and whose
-  /// inputs are all `in_window`.
+  /// Computes and stores a warp's outputs of a tile. `load` gives its fragments step by step; its inputs are
+  /// all `in_window`.
   template <Stores stores, bool in_window, class Load>
   SPIDER_DEVICE static void compute_outputs(const Tile& tile, const Tables& tables, const Load& load) {
     constexpr int steps = input_rows / product_rows;
-    // Of a row from the stage all lanes have the first output.
+    // All lanes have the first output of a row from the stage.
     constexpr bool is_staged = stores == Stores::anywhere && has_stage;
     const LaneOutputs own = lane_outputs();
     const std::int32_t x = tile.column + tile_warp() * warp_outputs + (is_staged ? 0 : own.column);
@@ -480,7 +479,7 @@ struct Block2d {
     [[maybe_unused]] const auto place_of = [&](int step, int k) {
       return find_place<stores>(tile, clip[k], own, step, k);
     };
-    // What it reads of some steps is on its way.
+    // Update inputs of this many steps are in flight.
     constexpr int steps_ahead = pairs_rows ? 2 : 3;
     [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[steps_ahead + 1][products_abreast] = {};
     [[maybe_unused]] const auto load_update = [&](int step) {
@@ -528,7 +527,7 @@ struct Block2d {
     }
   }
 
-  /// Computes a tile whose inputs are in the window; a warp that is beyond the box has nothing to do.
+  /// Computes a tile whose inputs are in the window; a warp outside the box does nothing.
   SPIDER_DEVICE static void compute_from_window(const Tile& tile, const Tables& tables) {
     if (tile.column + tile_warp() * warp_outputs >= tile.wanted.column_end) return;
     using Source = WindowInputs;
@@ -544,8 +543,8 @@ struct Block2d {
     compute_outputs<Stores::clipped, true>(tile, tables, load);
   }
 
-  /// Computes a tile from shared memory: one whose rows are copied in bulk, one at an edge, or one that there
-  /// is no quicker way for.
+  /// Computes a tile from shared memory: its rows are copied in bulk, or it is at an edge, or there is no
+  /// quicker way.
   SPIDER_DEVICE static void sweep_from_window(const Tile& tile, const VolumeGrid& grid) {
     const bool in_bulk = !Form::in_registers && Window::can_copy_in_bulk(tile);
     Tables tables;
@@ -564,7 +563,7 @@ struct Block2d {
     compute_from_window(tile, tables);
   }
 
-  /// Computes a tile whose inputs are in the field and all of whose outputs are the sweep's, from registers.
+  /// Computes a tile in registers: its inputs are in the field, and all of its outputs are stored.
   SPIDER_DEVICE static void sweep_from_registers(const Tile& tile) {
     constexpr int steps = input_rows / product_rows;
     Tables tables;

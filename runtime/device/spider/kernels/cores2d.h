@@ -1,9 +1,9 @@
-/// 2D stencils of few taps on CUDA cores. A warp has a tile of some rows of outputs and requests all input
-/// rows of it at once: they wait in registers, a vector of each row in a lane. What taps reach in other
-/// lanes' vectors lanes pass on. So the first and last lanes, whose neighbours would be in other warps, only
-/// pass on, and have no outputs.
+/// 2D stencils of few taps on CUDA cores. A warp has a tile of some output rows and requests all of its input
+/// rows together. They wait in registers, one vector of each row per lane. Lanes exchange the cells that taps
+/// reach in other lanes' vectors. The first and last lanes, whose neighbours would be in other warps, only
+/// pass cells on and have no outputs.
 ///
-/// A `Stencil` has, as static members, what spider/loads/tile_window.h wants of its taps and boundary, and
+/// A `Stencil` has, as static members, taps and boundary as spider/loads/tile_window.h requires, and
 /// - Cells: of spider/values/cells.h;
 /// - tap_count, taps: CoreTap, ascending in step and column;
 /// - tile_rows: output rows of a warp;
@@ -29,7 +29,7 @@ inline namespace device_4 {
 template <class Stencil>
 struct Cores2d;
 
-/// What the updates of some rows read: nothing where there is no update.
+/// The inputs of the updates of some rows; empty if there is no update.
 template <class Stencil, int outputs, int rows, bool updates = HasUpdate<Stencil>::value>
 struct UpdatesAhead {};
 template <class Stencil, int outputs, int rows>
@@ -37,8 +37,8 @@ struct UpdatesAhead<Stencil, outputs, rows, true> {
   PointInputs<Stencil, outputs> of_row[rows];
 };
 
-// Whether a tile needs care is the same for all lanes of its warp. Asked of the warp the compiler knows it,
-// and what follows has no code for lanes that are apart.
+// All lanes of a warp agree whether its tile needs care. A warp vote tells the compiler so, and the code
+// after it needs no divergence.
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_cores2d(const ArgumentsOf<Stencil> field) {
@@ -84,14 +84,14 @@ struct Cores2d {
                     Stencil::lowest_high <= Stencil::column_reach_high,
                 "no tap row reaches farther than all");
 
-  /// What a warp computes, and what of it this lane.
+  /// The tile of a warp, and the lane's part of it.
   struct Tile : FieldTile<Cells> {
     std::int32_t lane_column;  ///< of this lane's first cell
-    bool has_outputs;          ///< this lane
+    bool has_outputs;          ///< of this lane
   };
 
-  /// Finds the tile of this warp; there is none where the grid reaches beyond the box. Tiles at the upper end
-  /// come first, for they may need care, which takes longer: last, they would keep all others waiting.
+  /// Finds the tile of this warp; there is none if the grid exceeds the box. Tiles at the upper end come
+  /// first: they may need care and take longer, and would delay the end if they came last.
   SPIDER_DEVICE static bool find_tile(const SweepArguments& field, Tile& tile) {
     const BlockPlace block = find_block_from_lowest(field.grid.volume);
     const int lane = device::lane_index();
@@ -103,8 +103,8 @@ struct Cores2d {
     return tile.column < tile.wanted.column_end;
   }
 
-  /// Are `rows` rows of results from the tile's on in the box with all that they read, and so columns from
-  /// `left` before the tile's to before `end` behind it, and all of it aligned?
+  /// True if `rows` rows of results, from the tile's on, are in the box with all their inputs, and all
+  /// columns from `left` before the tile's to before `end` after it, and all of it is aligned.
   template <int rows, int left, int end>
   SPIDER_DEVICE static bool is_inside(const Tile& tile) {
     constexpr int first_row = row_low < 0 ? row_low : 0;
@@ -115,7 +115,7 @@ struct Cores2d {
            tile.column + end <= box.column_end;
   }
 
-  /// Are all inputs of the tile in the box and aligned, and all outputs wanted?
+  /// True if all inputs of the tile are in the box and aligned, and all outputs are stored.
   SPIDER_DEVICE static bool is_interior(const Tile& tile) {
     return is_inside<tile_rows, left_lanes * outputs, (32 - left_lanes) * outputs>(tile);
   }
@@ -123,7 +123,7 @@ struct Cores2d {
   /// The input rows of a tile: a vector of each, as it lies in memory.
   using Rows = Vector[input_rows];
 
-  /// Requests them all, from their own places.
+  /// Requests all rows, from their own places.
   SPIDER_DEVICE static void load_rows(const Tile& tile, Rows& rows) {
     const Element* from = tile.input + ((tile.row + row_low) * tile.input_stride + tile.lane_column);
     SPIDER_UNROLL
@@ -135,8 +135,7 @@ struct Cores2d {
 
   static constexpr bool has_signs = negates(Stencil::row_rules()) || negates(Stencil::column_rules());
 
-  /// Where an input row is taken from, as lanes tell each other. `place` is its index, or a word of its
-  /// constant.
+  /// Where an input row is read, as lanes tell each other. `place` is its index, or a word of its constant.
   struct RowPlace {
     static constexpr std::uint32_t constant = 0x80000000U;
     static constexpr std::uint32_t negated = 0x40000000U;
@@ -158,7 +157,7 @@ struct Cores2d {
     return found;
   }
 
-  /// Where a lane's cells are taken from in any row; bit j of a word stands for cell j.
+  /// Where a lane's cells are read in any row; bit j of a word stands for cell j.
   struct CellPlaces {
     static constexpr std::uint32_t all = (1U << outputs) - 1;
 
@@ -166,7 +165,7 @@ struct Cores2d {
     std::uint32_t reached[band_count];  ///< by each band, in rows that it reaches
     std::uint32_t constant;
     std::uint32_t negated;
-    Element value[outputs];  ///< of those that are constant
+    Element value[outputs];  ///< of constant cells
     bool whole;              ///< all are in memory at their own places, and aligned
   };
 
@@ -195,8 +194,8 @@ struct Cores2d {
     return places;
   }
 
-  /// Requests a vector from wherever the boundary takes its cells. Those that no tap reaches are not read.
-  /// Where two rules give constants x takes precedence over y.
+  /// Requests a vector from wherever the boundary takes its cells. Skips cells that no tap reaches. If two
+  /// rules give constants, x has precedence over y.
   SPIDER_DEVICE static Vector fetch_vector(const Tile& tile, const CellPlaces& places, const RowPlace& row) {
     const bool constant_row = (row.flags & RowPlace::constant) != 0;
     std::uint32_t reached = 0;
@@ -233,7 +232,7 @@ struct Cores2d {
     return vector;
   }
 
-  /// Requests the input rows from wherever the boundary takes them. All lanes come here together.
+  /// Requests the input rows from wherever the boundary takes them. All lanes of the warp call this together.
   SPIDER_DEVICE static void fetch_rows(const Tile& tile, Rows& rows) {
     static_assert(input_rows <= 32, "each lane finds the place of one row");
     const RowPlace own = find_row(tile, tile.row + row_low + device::lane_index());
@@ -255,7 +254,7 @@ struct Cores2d {
   /// Sums of the output rows in flight, in turn.
   using Sums = OutputSums<Stencil, outputs>[steps];
 
-  /// Adds input row i to the sums of the output row that tap t takes it to, where the tile has that row.
+  /// Adds input row i to the sums of the output row that tap t leads to, if the tile has that row.
   template <int i, int t, int first>
   SPIDER_DEVICE static void add_tap_of_row(const Number* numbers, Sums& sums) {
     constexpr int row = i - (Stencil::taps[t].step - row_low);
@@ -266,7 +265,7 @@ struct Cores2d {
 
   using Shared = SharedRowsOf<Stencil>;
 
-  /// Does a sum share its tap rows, and does any of them take input row i to an output row of the tile?
+  /// True if a sum shares its tap rows, and one of them takes input row i to an output row of the tile.
   SPIDER_DEVICE static constexpr bool shares_row(int i, int sum) {
     for (int k = 0; k < Shared::count; ++k) {
       const int row = i - (Shared::row(k).step - row_low);
@@ -296,7 +295,7 @@ struct Cores2d {
     }
   }
 
-  /// Adds shared row k, a multiple of that row, to the sums of the output row that it leads to.
+  /// Adds shared row k, a multiple of that row, to the sums of its output row.
   template <int i, int sum, int k>
   SPIDER_DEVICE static void add_shared_to(const Number (&of_row)[outputs], Sums& sums) {
     constexpr SharedRow shared = Shared::row(k);
@@ -306,7 +305,7 @@ struct Cores2d {
       constexpr auto weight = static_cast<Number>(shared.weight);
       SPIDER_UNROLL
       for (int j = 0; j < outputs; ++j) {
-        // The lowest step is the first to add to an output row.
+        // The lowest step adds to an output row first.
         to[j] = k == first_shared_row<Stencil>(sum) ? first_product(weight, of_row[j])
                                                     : device::multiply_add(weight, of_row[j], to[j]);
       }
@@ -338,7 +337,7 @@ struct Cores2d {
     (add_tap_of_row<i, t, first>(numbers, sums), ...);
   }
 
-  /// Adds input row i to all sums that it is in reach of.
+  /// Adds input row i to all sums that it reaches.
   template <int i>
   SPIDER_DEVICE static void add_row(const Vector& own, Sums& sums) {
     constexpr TapColumns columns = tap_columns<Stencil>(row_low + i - (tile_rows - 1), row_low + i, 0, 0);
@@ -361,7 +360,7 @@ struct Cores2d {
     }
   }
 
-  /// Is a lane's own vector of a row the inputs at its outputs? Cells that no tap reaches are not loaded.
+  /// True if a lane's own vector has the inputs at its outputs. Cells that no tap reaches are not loaded.
   SPIDER_DEVICE static constexpr bool holds_inputs() {
     for (int t = 0; t < Stencil::tap_count; ++t) {
       if (Stencil::taps[t].step == 0 && Stencil::taps[t].column == 0) return true;
@@ -369,11 +368,11 @@ struct Cores2d {
     return false;
   }
 
-  /// What updates read of rows that are requested ahead, in turn: their latency is that of inputs.
+  /// Rows ahead for which update inputs are requested: their latency is that of inputs.
   static constexpr int update_rows_ahead = 4;
   using RowInputs = UpdatesAhead<Stencil, outputs, update_rows_ahead>;
 
-  /// Requests what the update of output row `row` reads besides this lane's vector of inputs.
+  /// Requests the update's inputs of output row `row`, except this lane's vector of inputs.
   template <int row>
   SPIDER_DEVICE static void request_update(const ArgumentsOf<Stencil>& field, const Tile& tile,
                                            const OutputClip& clip, int rows_left, RowInputs& ahead) {
@@ -409,13 +408,13 @@ struct Cores2d {
     inputs.update(field, {0, tile.row + row, tile.lane_column}, sums);
   }
 
-  /// The input row of an output row; the first where the taps' rows do not have it.
+  /// The input row of an output row; the first one if the taps' rows do not include it.
   template <int row>
   SPIDER_DEVICE static constexpr int own_row() {
     return row_low > 0 || row_high < 0 ? 0 : row - row_low;
   }
 
-  /// Adds input row i, and stores the output row that is complete with it.
+  /// Adds input row i, and stores the output row that it completes.
   template <int i>
   SPIDER_DEVICE static void take_row(const ArgumentsOf<Stencil>& field, const Tile& tile,
                                      const OutputClip& clip, int rows_left, const Rows& rows, Sums& sums,

@@ -1,18 +1,17 @@
-/// 3D stencils on CUDA cores. A block of threads walks along z with a ring of input planes in shared memory;
-/// the sums of all output planes that an input plane adds to are in registers. A thread has four neighbouring
+/// 3D stencils on CUDA cores. A block of threads walks along z with a ring of input planes in shared memory,
+/// and the sums of all output planes that an input plane adds to in registers. A thread has four neighbouring
 /// outputs along x, two of f64, in each of some rows, a warp 32 threads side by side, a block some warps side
 /// by side and one below the other.
 ///
-/// A `Stencil` has, as static members, what spider/loads/plane_ring.h wants of the stencil and of rows of the
-/// ring, and
+/// A `Stencil` has, as static members, the members that spider/loads/plane_ring.h requires of the stencil and
+/// of rows of the ring, and
 /// - Cells: of spider/values/cells.h;
 /// - tap_count, taps: CoreTap, ascending in row, plane (its step) and column;
 /// - plane_low, plane_high, row_low, row_high: of the taps' offsets;
 /// - rows_per_thread, warps_across, warps_down, blocks_per_multiprocessor;
-/// - planes_at_once, groups_ahead: planes that are copied and waited for together; groups of them on their
-/// way;
+/// - planes_at_once, groups_ahead: planes that are copied and waited for together; groups of them in flight;
 /// - preferred_planes: output planes of a walk;
-/// - kept_groups_ahead, of KeepingPoints: its groups_ahead, at most the taps' planes less one.
+/// - kept_groups_ahead, groups_ahead of KeepingPoints, at most the taps' planes less one.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -36,9 +35,9 @@ inline namespace device_4 {
 template <class Stencil>
 struct Cores3d;
 
-/// The same where the inputs of an update at points wait in shared memory, not in registers: the ring keeps
-/// input planes until they are complete, and a queue beside it has planes of the other fields. A plane at a
-/// time is waited for.
+/// The same with the inputs of an update at points in shared memory, not in registers. The ring retains input
+/// planes until they are complete; a queue next to it has planes of the other fields. Waits for one plane at
+/// a time.
 template <class Stencil>
 struct KeepingPoints : Stencil {
   static constexpr int groups_ahead = Stencil::kept_groups_ahead;
@@ -89,10 +88,10 @@ struct Cores3d {
   static constexpr int planes_at_once = Stencil::planes_at_once;
   static constexpr int groups_ahead = Stencil::groups_ahead;
 
-  // Every input plane adds to so many output planes at once.
+  // Every input plane adds to this many output planes.
   static constexpr int planes_in_flight = Stencil::plane_high - Stencil::plane_low + 1;
 
-  /// Planes that stay in the ring behind the newest.
+  /// Planes that stay in the ring after the newest.
   static constexpr bool keeps_points = KeepsPoints<Stencil>::value;
   SPIDER_DEVICE static constexpr int count_kept_planes() {
     if constexpr (keeps_points) return Stencil::reads_input ? Stencil::plane_high : 0;
@@ -124,7 +123,7 @@ struct Cores3d {
   static_assert(!keeps_points || (planes_at_once == 1 && groups_ahead <= lead_planes),
                 "no plane of the queue is requested before the walk's first step");
 
-  /// The queue of the other fields, behind the ring.
+  /// The queue of the other fields, after the ring.
   struct NoQueue {
     static constexpr int plane_bytes = 0;
   };
@@ -135,7 +134,7 @@ struct Cores3d {
     static constexpr Shared last = begin + groups_ahead * Queue::plane_bytes;
   };
 
-  /// Of input row j: the columns that any of the thread's outputs may need, from its first output on.
+  /// For input row j: the columns that any of the thread's outputs may need, from its first output on.
   SPIDER_DEVICE static constexpr TapColumns needed_columns(int j) {
     TapColumns needed = tap_columns<Stencil>(Stencil::plane_low, Stencil::plane_high,
                                              row_low + j - (rows_per_thread - 1), row_low + j);
@@ -158,12 +157,12 @@ struct Cores3d {
       numbers[i] = Cells::number(word_of<Word>(words, i / per_word), i % per_word);
   }
 
-  /// Sums of the output planes in flight, the one that is complete next first.
+  /// Sums of the output planes in flight; the next one to complete comes first.
   using RowSums = OutputSums<Stencil, outputs>;
   using Sums = RowSums[planes_in_flight][rows_per_thread];
 
-  /// Adds a tap row's products to a row of outputs. Taps that lead to the planes that are complete first come
-  /// first: then sums move from plane to plane without an instruction of their own.
+  /// Adds a tap row's products to a row of outputs. Taps to the planes that complete first come first: sums
+  /// then move from plane to plane without an extra instruction.
   template <int last, int row, int first, int... t>
   SPIDER_DEVICE static void add_taps(const Number* numbers, Sums& sums,
                                      std::integer_sequence<int, t...> /*taps*/) {
@@ -172,7 +171,7 @@ struct Cores3d {
      ...);
   }
 
-  /// Input row j of a plane, to a row of outputs.
+  /// Adds input row j of a plane to a row of outputs.
   template <int j, int first, int row>
   SPIDER_DEVICE static void add_to_row(const Number* numbers, Sums& sums) {
     constexpr int k = row_low + j - row;
@@ -182,7 +181,7 @@ struct Cores3d {
       add_taps<end - 1, row, first>(numbers, sums, std::make_integer_sequence<int, end - begin>{});
   }
 
-  /// Input row j of a plane, to all rows of outputs. The order of a sum's taps does not depend on where a
+  /// Adds input row j of a plane to all rows of outputs. The order of a sum's taps does not depend on where a
   /// walk begins.
   template <int j, int... row>
   SPIDER_DEVICE static void add_row(Shared place, Sums& sums, std::integer_sequence<int, row...> /*rows*/) {
@@ -218,7 +217,7 @@ struct Cores3d {
     }
   }
 
-  /// What updates read of a thread's rows of a plane.
+  /// The update's inputs for a thread's rows of a plane.
   struct PlaneInputs {
     PointInputs<Stencil, outputs> rows[rows_per_thread];
 
@@ -233,8 +232,8 @@ struct Cores3d {
       }
     }
 
-    /// The same where points are kept, once they have arrived: of the plane of the queue and the row of the
-    /// ring at these places. Outputs that are not stored together find their inputs in memory.
+    /// The same with points in shared memory, once they have arrived: the plane of the queue and the row of
+    /// the ring at these places. Outputs that are not stored together read their inputs from memory.
     template <bool inside>
     SPIDER_DEVICE void load_kept(const UpdateArguments& field, const PointPlace& place, int rows_left,
                                  const OutputClip& clip, Shared queued, int row, int column, Shared in_ring) {
@@ -267,7 +266,7 @@ struct Cores3d {
       }
     }
 
-    /// Asks L2 for what the next loads but some take.
+    /// Prefetches to L2 the cells that a later load takes.
     SPIDER_DEVICE static void prefetch(const UpdateArguments& field, const PointPlace& place) {
       SPIDER_UNROLL
       for (int k = 0; k < rows_per_thread; ++k)
@@ -276,14 +275,14 @@ struct Cores3d {
   };
   struct NoInputs {};
 
-  /// Walks along z, a group of planes after the other.
+  /// Walks along z, one group of planes after the other.
   template <Path path>
   SPIDER_DEVICE static void walk_planes(const ArgumentsOf<Stencil>& field, const Block& block) {
     constexpr bool inside = path == Path::interior;
     constexpr bool updates = HasUpdate<Stencil>::value;
     constexpr int planes_ahead = Ring::planes_ahead;
     constexpr Shared group_bytes = planes_at_once * Ring::ring_plane_bytes;
-    // Not every cell of every plane is brought: what no wanted result needs is added to others all the same.
+    // Not every cell of every plane is copied: cells that no stored result needs are added as they are.
     const Span regular = Planes::regular_steps(block);
     if (!inside || regular.begin > 0 || regular.end < block.steps) Planes::clear();
     typename Planes::template Supply<path> supply(block, regular);
@@ -317,7 +316,7 @@ struct Cores3d {
 
     Sums sums = {};
     Shared next_place =
-        planes_ahead * Ring::ring_plane_bytes;  // where the next group will be; behind it is the oldest
+        planes_ahead * Ring::ring_plane_bytes;          // place of the next group; the oldest one follows it
     [[maybe_unused]] Shared next_queued = Queue::last;  // the same in the queue
     SPIDER_NO_UNROLL
     for (int first_step = 0; first_step < block.steps; first_step += planes_at_once) {
@@ -364,7 +363,7 @@ struct Cores3d {
           }
         }
         next_output += field.output_stride[0];
-        // Requested a step ahead, what an update reads arrives while the next plane is added.
+        // Requested a step ahead, update inputs arrive while the next plane is added.
         if constexpr (updates && !keeps_points) {
           if (step + 1 >= lead_planes && step + 1 < block.steps)
             points.template load<inside>(field, place_of(step + 1), rows_left, clip);

@@ -1,24 +1,22 @@
-/// Stencils on CUDA cores that spider/kernels/cores2d.h and cores3d.h do not hold. Either the taps are in the
-/// code: a warp walks down y (in 1D it has one row) with its sums in registers, and takes its inputs from a
-/// ring of rows in shared memory, which it alone uses. Or there are too many: then they are in a table, and
-/// every tap loads its inputs for itself, in any number of dimensions.
+/// Stencils on CUDA cores that spider/kernels/cores2d.h and cores3d.h do not cover. Either the taps are in
+/// the code: a warp walks down y (in 1D it has one row) with its sums in registers, and reads its inputs from
+/// its own ring of rows in shared memory. Or there are too many taps: they are in a table, and every tap
+/// loads its inputs itself, in any number of dimensions.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/values/cells.h;
-/// - dimensions; step_axis, row_axis: axes (z, y, x) that the kernel walks along and has rows along, of which
-/// those that
-///   the stencil lacks have extent 1;
+/// - dimensions; step_axis, row_axis: axes (z, y, x) that the kernel walks along and has rows along; axes
+///   that the stencil lacks have extent 1;
 /// - tap_count, taps: CoreTap, ascending in row, step and column;
 /// - step_low, step_high, row_low, row_high, column_low, column_high: of the taps' offsets;
-/// - highest_low, lowest_high: columns that every tap row may read, from so far behind a box's first column
-/// to so far
-///   before its end;
+/// - highest_low, lowest_high: columns that every tap row may read, from that far after a box's first column
+///   to that far before its end;
 /// - taps_in_code; outputs: of a thread in a step, neighbours where the taps are in the code, else 32 columns
-/// apart;
+///   apart;
 /// - unrolled_steps: a multiple of the steps in flight, or 1, where sums move instead;
 /// - ring_rows, ring_column, ring_vectors, ring_row_bytes: rows of a warp's ring, the column of a ring row's
-/// first vector of
-///   16 bytes from the warp's first output on, how many it has, and bytes from row to row, a multiple of 128;
+///   first vector of 16 bytes from the warp's first output on, how many it has, and bytes from row to row, a
+///   multiple of 128;
 /// - edge_slots: cells of a ring row that a lane brings one by one, at edges;
 /// - warps_per_block, blocks_per_multiprocessor, preferred_steps: the launch;
 /// - band_count, band(i): the tap rows, as TapBand, where the taps are in the code;
@@ -44,7 +42,7 @@ inline namespace device_4 {
 template <class Stencil>
 struct CudaCores;
 
-// Which way a walk takes is the same for all lanes of its warp.
+// All lanes of a warp take the same kind of walk.
 template <class Stencil>
 SPIDER_GLOBAL(Stencil::warps_per_block * 32, Stencil::blocks_per_multiprocessor)
 sweep_cuda_cores(const ArgumentsOf<Stencil> field) {
@@ -96,11 +94,11 @@ struct CudaCores {
       128 / Cells::element_bytes;  // walks of a box begin on a line of 128 bytes
   static constexpr int vector_words = taps_in_code ? outputs / per_word : 1;
   static constexpr int vector_bytes = taps_in_code ? word_bytes * vector_words : Cells::element_bytes;
-  /// Of the results that a lane stores at once.
+  /// The results that a lane stores together.
   static constexpr int out_bytes = (taps_in_code ? outputs : 1) * OutCells::element_bytes;
   static constexpr int out_vector_bytes = out_bytes < 16 ? out_bytes : 16;
 
-  // Input steps add to so many output steps at once, whose sums are a ring. It rotates by unrolling, or sums
+  // An input step adds to this many output steps, whose sums are a ring. Unrolling rotates it; otherwise sums
   // move.
   static constexpr int steps_in_flight = taps_in_code ? Stencil::step_high - step_low + 1 : 1;
   static_assert(steps_in_flight <= 32, "tap rows are bits of a word");
@@ -111,9 +109,9 @@ struct CudaCores {
   static_assert(Stencil::edge_slots > 0 && std::is_same_v<decltype(Stencil::band(0)), TapBand>,
                 "tap rows as bands");
 
-  // Copies fill the ring, as many rows ahead as it has but one. What begins a line of 128 bytes in a field
-  // begins one in the ring, too: copies whose two ends differ in their place within 32 bytes ask the L2 cache
-  // for every vector by itself.
+  // Copies run ahead by one row less than the ring has. A line of 128 bytes of a field begins a line of the
+  // ring, too: if source and destination differ in their place within 32 bytes, a copy requests every vector
+  // from L2 separately.
   static constexpr int ring_column = Stencil::ring_column;
   static constexpr int ring_vectors = Stencil::ring_vectors;
   static constexpr int ring_vector_cells = 16 / Cells::element_bytes;
@@ -125,19 +123,19 @@ struct CudaCores {
   static constexpr int ring_bytes = Stencil::ring_rows * Stencil::ring_row_bytes;
   static constexpr int shared_bytes = taps_in_code ? Stencil::warps_per_block * ring_bytes + line_bytes : 0;
 
-  // What a walk reads beside its outputs: in whole vectors where it has a ring.
+  // The inputs of a walk around its outputs: in whole vectors if it has a ring.
   static constexpr int margin_low = taps_in_code ? -ring_column : -Stencil::column_low;
   static constexpr int margin_high =
       taps_in_code ? ring_column + ring_columns - warp_columns : Stencil::column_high;
 
-  /// Where a warp begins; nowhere, where it has no steps.
+  /// Where a warp begins; without steps, nowhere.
   struct Place {
     std::int32_t first_step, steps;
     std::int32_t row;
     Column column;
   };
 
-  /// What a thread computes.
+  /// The outputs of a thread.
   struct Walk {
     const Element* input;  ///< the field's first interior element
     OutElement* output;
@@ -152,7 +150,7 @@ struct CudaCores {
     bool aligned_output;
   };
 
-  /// What this warp has of a 1D field: it walks nowhere.
+  /// This warp's part of a 1D field: it does not walk.
   SPIDER_DEVICE static Place find_part_of_line(const SweepArguments& field) {
     const std::int64_t index =
         std::int64_t{device::block_index()} * Stencil::warps_per_block + device::warp_index();
@@ -193,7 +191,7 @@ struct CudaCores {
     }
   }
 
-  /// Do the steps, rows and columns that a warp reads all lie in the box, and are all its outputs wanted?
+  /// True if all steps, rows and columns that a warp reads lie in the box, and all its outputs are stored.
   SPIDER_DEVICE static bool lies_inside(const SweepArguments& field, const Place& place) {
     const auto holds = [&](int axis, std::int64_t first, std::int64_t last) {
       const std::int64_t begin = field.box.offset[axis];
@@ -236,16 +234,15 @@ struct CudaCores {
   static constexpr bool has_signs =
       negates(Stencil::step_rules()) || negates(Stencil::row_rules()) || negates(Stencil::column_rules());
 
-  /// Where an input row is taken from: `offset` elements from the field's first, or from no memory but
-  /// `value`.
+  /// Where an input row is read: `offset` elements from the field's first, or not in memory but `value`.
   struct RowPlace {
     std::int64_t offset;
     bool constant;
     Element value;
-    bool negated = false;  ///< where it is in memory
+    bool negated = false;  ///< if it is in memory
   };
 
-  /// Where two rules give constants, rows take precedence over steps, and columns over both.
+  /// If two rules give constants, rows have precedence over steps, and columns over both.
   SPIDER_DEVICE static RowPlace find_row(const Walk& walk, std::int32_t step, std::int32_t row) {
     const auto mapped_step = map_by<Stencil::step_rules>(step, walk.extent[0]);
     const auto mapped_row = map_by<Stencil::row_rules>(row, walk.extent[1]);
@@ -257,7 +254,7 @@ struct CudaCores {
             negated};
   }
 
-  /// Where column x is taken from: an IndexBy, or in 1D a far one.
+  /// Where column x is read: an IndexBy, or in 1D a far one.
   SPIDER_DEVICE static auto find_column(const Walk& walk, Column x) {
     if constexpr (Stencil::dimensions == 1) {
       return map_far_by<Stencil::column_rules>(x, walk.columns);
@@ -268,8 +265,7 @@ struct CudaCores {
 
   // Taps in the code.
 
-  /// A row of inputs around a thread's outputs: columns first_column on, as many as words hold that taps
-  /// reach.
+  /// A row of inputs around a thread's outputs: columns from first_column on, in as many words as taps reach.
   static constexpr int first_word = floor_divide(Stencil::column_low, per_word);
   static constexpr int window_words =
       floor_divide(outputs - 1 + Stencil::column_high, per_word) - first_word + 1;
@@ -278,7 +274,7 @@ struct CudaCores {
   /// Sums of the output steps in flight.
   using Sums = OutputSums<Stencil, outputs>[steps_in_flight];
 
-  /// The window of this lane, whose first output's cell is at `cells`: by the widest loads that are aligned.
+  /// Loads the window of this lane, whose first output's cell is at `cells`, by the widest aligned loads.
   SPIDER_DEVICE static void load_window(Shared cells, Numbers& numbers) {
     constexpr int begin = floor_divide(first_word, vector_words) * vector_words;
     SPIDER_UNROLL
@@ -295,7 +291,7 @@ struct CudaCores {
     }
   }
 
-  /// The words from `base` on that are in the window; of one the pair that it is in.
+  /// Loads the words of the window from `base` on; for a single word the pair that contains it.
   SPIDER_DEVICE static void load_words(Shared cells, int base, Word (&words)[vector_words]) {
     const auto place = [&](int i) { return cells + static_cast<Shared>(word_bytes * (base + i)); };
     const auto needs = [&](int first, int last) {
@@ -319,14 +315,14 @@ struct CudaCores {
     }
   }
 
-  /// Where the sums are that an input step adds to through taps of step_low + `distance`. In a loop of
-  /// several turns they stay in their place and the places rotate; otherwise they move.
+  /// The sums that an input step adds to through taps of step_low + `distance`. In a loop of several turns
+  /// they stay in place and the index rotates; otherwise they move.
   template <int turns>
   SPIDER_DEVICE static constexpr int slot_of(int turn, int distance) {
     return turns == 1 ? distance : (turn + steps_in_flight - distance) % steps_in_flight;
   }
 
-  /// Adds an input row to the sums of all steps that it is in reach of.
+  /// Adds an input row to the sums of all steps that it reaches.
   template <int turns, int... t>
   SPIDER_DEVICE static void add_row(const Numbers& numbers, Sums& sums, int turn,
                                     std::integer_sequence<int, t...> /*taps*/) {
@@ -351,7 +347,7 @@ struct CudaCores {
     return (0xffffffffU >> (31 - (band.dy_high - band.dy_low))) << (band.dy_low - step_low);
   }
 
-  /// The tap rows, as bits from step_low on, that take an input step to a wanted output step.
+  /// The tap rows, as bits from step_low on, that take an input step to a stored output step.
   SPIDER_DEVICE static std::uint32_t active_steps(const Walk& walk, int step) {
     const int first = step - walk.steps + 1 > 0 ? step - walk.steps + 1 : 0;
     const int last = step < steps_in_flight - 1 ? step : steps_in_flight - 1;
@@ -372,8 +368,8 @@ struct CudaCores {
     return steps;
   }
 
-  /// What a warp copies of each input row: lanes take the vectors from the first line on, and those before it
-  /// last, so that a warp's copies cover whole lines.
+  /// The copies of a warp for each input row: lanes take the vectors from the first line on, and the ones
+  /// before it last, so that a warp's copies cover whole lines.
   template <class Use>
   SPIDER_DEVICE static void for_each_copy(const Use& use) {
     const int lane = device::lane_index();
@@ -385,7 +381,7 @@ struct CudaCores {
     }
   }
 
-  /// Brings the rows of a walk into its warp's ring at `ring`, one after the other.
+  /// Copies the rows of a walk to its warp's ring at `ring`, one after the other.
   template <Path path>
   class RowSupply {
    public:
@@ -395,7 +391,7 @@ struct CudaCores {
         next_row_ = walk.input + ((walk.first_step + step_low) * walk.input_stride[0] + first_);
       } else {
         find_edge_cells(walk);
-        // Not all cells are brought: what no wanted result needs is added to others all the same.
+        // Not all cells are copied: cells that no stored result needs are added as they are.
         SPIDER_NO_UNROLL
         for (int i = device::lane_index() * 16; i < ring_bytes; i += 32 * 16)
           device::store_shared(ring + static_cast<Shared>(i), Vector{});
@@ -421,21 +417,21 @@ struct CudaCores {
     }
 
    private:
-    // Cells of a row that a lane brings one by one: of rows that are not aligned all.
+    // Cells of a row that a lane copies one by one: all cells of an unaligned row.
     static constexpr int slots = path == Path::unaligned ? (ring_columns + 31) / 32 : Stencil::edge_slots;
     static constexpr Shared nowhere = 0xffffffffU;
 
     /// A column, or a cell's bits.
     using From = std::conditional_t<(Cells::element_bytes > sizeof(Column)), std::int64_t, Column>;
 
-    /// One of them. Columns count from the ring's first.
+    /// One such cell. Columns count from the ring's first.
     struct Cell {
       int column;
       From from;            ///< its column in the field, or its bits where the boundary makes it constant
       std::uint32_t steps;  ///< the tap rows that reach it, as bits
       bool constant;
       bool negated;
-      // There are no asynchronous copies of one or two bytes: such a cell is put into the ring a row later.
+      // There are no asynchronous copies of one or two bytes: such a cell is stored to the ring a row later.
       Element late;
       Shared late_to = nowhere;
     };
@@ -444,8 +440,8 @@ struct CudaCores {
       return value < low ? low : (value > high ? high : static_cast<int>(value));
     }
 
-    /// Finds what a lane brings of each row, and which vectors are in the box in every row that is reached:
-    /// they are copied as everywhere.
+    /// Finds the cells that a lane copies of each row. Vectors that are in the box in every row that is
+    /// reached are copied as elsewhere.
     SPIDER_DEVICE void find_edge_cells(const Walk& walk) {
       const Column inside_begin =
           walk.box_begin + (Stencil::highest_low > 0 ? Stencil::highest_low : 0) - first_;
@@ -481,7 +477,7 @@ struct CudaCores {
       }
     }
 
-    /// From wherever the boundary takes it.
+    /// Copies from wherever the boundary takes the row.
     SPIDER_DEVICE void bring_row(const Walk& walk, int step, Shared to) {
       const std::uint32_t active = active_steps(walk, step);
       if (active == 0) return;
@@ -529,7 +525,7 @@ struct CudaCores {
 
     Shared ring_;
     Column first_;             ///< of the ring, in the field
-    const Element* next_row_;  ///< inside: the cell there of the row that comes next
+    const Element* next_row_;  ///< inside: the first cell of the next row
     Span fast_{0, 0};          ///< vectors
     Cell cells_[slots];
   };
@@ -556,10 +552,10 @@ struct CudaCores {
     inputs.update(field, place, sums);
   }
 
-  /// Walks with the taps in the code and the rows in the ring. All lanes of the warp come here together.
+  /// Walks with the taps in the code and the rows in the ring. All lanes of the warp call this together.
   template <Path path>
   SPIDER_DEVICE static void walk_by_ring(const ArgumentsOf<Stencil>& field, const Walk& walk) {
-    // Rows that are not aligned take registers and time of their own: no more code for them.
+    // Unaligned rows need more registers and time: no more code for them.
     constexpr int turns = path == Path::unaligned ? 1 : Stencil::unrolled_steps;
     constexpr int rows = Stencil::ring_rows;
     constexpr int rows_ahead = rows - 1;
@@ -590,12 +586,12 @@ struct CudaCores {
         device::sync_warp();
         Numbers numbers;
         load_window(own_cells + slot * Stencil::ring_row_bytes, numbers);
-        // The row before this one has been read by all.
+        // All lanes have read the row before this one.
         supply.start_row(walk, step + rows_ahead, slot == 0 ? rows_ahead : slot - 1);
         if constexpr (!slots_are_constant) slot = slot == rows_ahead ? 0 : slot + 1;
         add_row<turns>(numbers, sums, turn, std::make_integer_sequence<int, Stencil::tap_count>{});
         const int complete = slot_of<turns>(turn, steps_in_flight - 1);
-        // The first to complete are those of steps before the walk.
+        // The first sums to complete belong to steps before the walk.
         if constexpr (HasUpdate<Stencil>::value) {
           if (step >= steps_in_flight - 1) {
             update_step<path == Path::interior>(field, walk, step - (steps_in_flight - 1), clip,
@@ -623,7 +619,7 @@ struct CudaCores {
     return table[i];
   }
 
-  /// Whose tap i is.
+  /// The sum that tap i belongs to.
   template <int... t>
   SPIDER_DEVICE static int sum_of_table([[maybe_unused]] int i, std::integer_sequence<int, t...> /*taps*/) {
     if constexpr (SumsOf<Stencil>::count == 1) {
@@ -644,8 +640,7 @@ struct CudaCores {
                                 sign_of<Element>(row.negated));
   }
 
-  /// Of a thread's outputs, which are 32 columns apart, those that the sweep covers: all of them, where
-  /// `inside`.
+  /// The outputs of a thread, 32 columns apart, that the sweep covers: all if `inside`.
   template <bool inside>
   SPIDER_DEVICE static void walk_by_table(const ArgumentsOf<Stencil>& field, const Walk& walk) {
     const auto is_wanted = [&](int i) {
@@ -671,7 +666,7 @@ struct CudaCores {
           const Element bits =
               inside ? device::load_field(walk.input + (row.offset + x)) : fetch_cell(walk, row, x);
           SPIDER_UNROLL
-          for (int sum = 0; sum < SumsOf<Stencil>::count; ++sum) {  // whose places are constants
+          for (int sum = 0; sum < SumsOf<Stencil>::count; ++sum) {  // the index is constant
             if (sum == sum_of_tap)
               sums[sum][i] = device::multiply_add(tap.weight, Cells::number(bits, 0), sums[sum][i]);
           }

@@ -9,10 +9,10 @@
 ///
 /// Faces. Ghost cells of `halo` and `periodic` faces are stepped like interior cells. So are those of
 /// mirrored faces if all neighbours have one weight (`cross`), from mirrored input (MirrorAxis). Others are
-/// set in registers before they are added: a column and a row of the tile at every step, and along z the
-/// newest plane and the one before it. Lanes that lie wholly in the ghost region of a constant face along x
-/// keep the constant (`constant_lanes`): they ignore the interior neighbour, and their centre weight makes
-/// the weights sum to 1.
+/// set in registers before the addition: a column and a row of the tile at every step, and along z the newest
+/// plane and the one before it. Lanes that lie wholly in the ghost region of a constant face along x keep the
+/// constant (`constant_lanes`): they ignore the interior neighbour, and their centre weight makes the weights
+/// sum to 1.
 ///
 /// Further fields of an update are staged in shared memory: one plane for each level in flight, and those
 /// prefetched. A lane copies the cells of its own points. At mirrored faces they are mirrored as well.
@@ -23,16 +23,16 @@
 /// - blocks_per_multiprocessor;
 /// - plane_low, plane_high, row_low, row_high, column_low, column_high: lowest and highest offset of a tap,
 ///   from -1 to 0 and from 0 to 1;
-/// - form; center, z_low, z_high, y_low, y_high, x_low, x_high: the weights over `unit`, that of the cell
-///   itself and those of its neighbours, which are 1 where the form is `cross`;
-/// - unit, last: after k steps cells are the field's over unit^k; results are multiplied with `last`, which
-///   is unit^steps, or near it, so that all weights sum up rightly;
-/// - back: of a stencil with an update (spider/sums/update.h), whose cells are in no unit: what its sums are
-///   multiplied with;
+/// - form; center, z_low, z_high, y_low, y_high, x_low, x_high: the weights over `unit`, of the cell itself
+///   and of its neighbours, which are 1 if the form is `cross`;
+/// - unit, last: after k steps cells are the field's over unit^k; results are multiplied by `last`,
+///   unit^steps or near it, so that the weights have the right sum;
+/// - back: the factor of the sums of a stencil with an update (spider/sums/update.h), whose cells have no
+///   unit;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are f32 numbers whatever the cells are.
 ///   None is `antisymmetric`, which is the constant 0 to such taps;
-/// - constant_lanes, ghost_center: do lanes hold constants, and the weight of a cell there that with those of
-///   its neighbours keeps them: all sum to 1 over `unit`.
+/// - constant_lanes, ghost_center: do lanes keep constants, and the centre weight there that preserves them:
+///   with the neighbours' weights the sum is 1 over `unit`.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -56,7 +56,7 @@ inline namespace device_4 {
 /// Which cells of a tile are set at every step.
 enum class GhostFill {
   none,
-  rows,  ///< beyond constant faces along y
+  rows,  ///< outside constant faces along y
   any,
 };
 
@@ -99,7 +99,7 @@ sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   Kernel::template run<GhostFill::none>(field, walk);
 }
 
-/// Shared memory of a plane of all that an update reads at points.
+/// Shared memory of a plane of all update inputs at points.
 template <class Stencil, int rows, int columns>
 constexpr int bytes_of_points() {
   if constexpr (UpdateReads<Stencil>::fields > 0)
@@ -120,13 +120,13 @@ struct Levels3dLayout : LevelShape<Stencil> {
   static constexpr int input_slots = Shape::ahead + 2;
   static constexpr int edges = input_slots * Shape::height * Shape::input_row_bytes;
   static constexpr int edge_bytes =
-      (Shape::steps - 1) * warps * 2 * Shape::row_bytes;  ///< of a plane of each step
+      (Shape::steps - 1) * warps * 2 * Shape::row_bytes;  ///< for a plane of each step
   static constexpr int sources = edges + 2 * edge_bytes;
   static constexpr int first_plane = 0;
   static constexpr bool streams_faces = false;
   static constexpr bool prefills_constants = false;
   static constexpr bool has_single_cells = false;
-  // Where cells beyond faces along x are filled or set, tiles there take longer than those at others.
+  // If cells outside faces along x are filled or set, tiles there take longer than tiles at other faces.
   SPIDER_DEVICE static constexpr bool acts(FaceRule rule) {
     return !is_open(rule) && !(Stencil::constant_lanes && rule == FaceRule::constant);
   }
@@ -150,15 +150,15 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int warp_edges = 2 * Tile::row_bytes;  ///< first row, last row
   static constexpr int level_edges = warps * warp_edges;
   static constexpr int origin =
-      (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first
+      (Layout::sources + 4 * Tile::height + 15) / 16 * 16;  ///< column and row of the tile's first cell
   static constexpr int input_columns = origin + 8;          ///< as pack_columns has them; 0 if all is vectors
   static constexpr int ranges = origin + 16;                ///< as find_state says
   static constexpr int walk = ranges + 16;
   static constexpr int walk_vectors = (sizeof(TileSweep) + 15) / 16;
   static constexpr int held_lanes = walk + 16 * walk_vectors;
   static constexpr int end_of_walk = held_lanes + 4 * 32;
-  // Of further fields: where the tile's rows and lanes find theirs in a plane, which planes are where they
-  // are, which points a lane fills beyond faces; and planes.
+  // For further fields: where the tile's rows and lanes find their cells in a plane, which planes need no
+  // mapping, which points a lane fills outside faces; and planes.
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   static constexpr int point_slots = steps + ahead;
   static constexpr int point_rows = end_of_walk;
@@ -167,40 +167,40 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int mirror_points = point_planes + 16;
   static constexpr int points = point_fields == 0 ? end_of_walk : mirror_points + 8 * 32 * warps;
   static constexpr int shared_bytes = points + point_slots * bytes_of_points<Stencil, Tile::height, width>();
-  /// Are mirrored ghost columns loaded before the level pipeline and stored behind it? Two-byte ones took
-  /// longer so.
+  /// True if mirrored ghost columns are loaded before the level pipeline and stored after it: two-byte ones
+  /// took longer so.
   static constexpr bool splits_ghost_copy = Cells::element_bytes == 4;
   static_assert(rows >= 2, "a row beyond a face is set from one of the warp or next to it");
-  /// Do ghost lanes of a face along x keep its constant?
+  /// True if ghost lanes of a face along x preserve its constant.
   static constexpr bool low_ghost_lanes_constant =
       Stencil::constant_lanes && Tile::x_rules.low == FaceRule::constant;
   static constexpr bool holds_high = Stencil::constant_lanes && Tile::x_rules.high == FaceRule::constant;
-  /// Is a constant not 0? (Any weights keep 0.)
+  /// True if a constant is not 0. (Any weights preserve 0.)
   static constexpr bool holds_numbers = steps > 1 &&
                                         ((low_ghost_lanes_constant && Tile::x_rules.low_value != 0) ||
                                          (holds_high && Tile::x_rules.high_value != 0));
-  /// At which faces along x are ghost columns set at every step? Also a constant at the high face, if that
+  /// Faces along x where ghost columns are set at every step; includes a constant at the high face, if that
   /// face splits a lane's four columns.
   static constexpr bool sets_low = Shape::x_axis.is_closed_low() && !low_ghost_lanes_constant;
   static constexpr bool sets_high = Shape::x_axis.is_closed_high();
-  /// Does a face along x mirror the constant of the opposite one, in small fields?
+  /// True if a face along x mirrors the constant of the opposite one, in small fields.
   static constexpr bool mirrors_constant = Shape::x_axis.mirrors() && Shape::columns_end;
   static constexpr bool sets_columns = sets_low || sets_high || mirrors_constant;
-  /// Ghost rows that are constants are set once they are complete, so that the code behind the barrier has no
-  /// branch. Others are set there, from rows of the same plane.
+  /// Constant ghost rows are set once they are complete, so that the code after the barrier has no branch.
+  /// Others are set there, from rows of the same plane.
   static constexpr bool has_constant_rows =
       Shape::rows_end && (!Shape::y_axis.is_closed_low() || Tile::y_rules.low == FaceRule::constant) &&
       (!Shape::y_axis.is_closed_high() || Tile::y_rules.high == FaceRule::constant);
   static constexpr bool sets_rows = Shape::rows_end && !has_constant_rows;
   /// Boundary tiles run their own instantiation; branches around this code cost interior tiles up to 5 %.
   static constexpr bool sets_cells = sets_columns || Shape::rows_end;
-  /// Are ghost columns written only where the high face splits a lane, or in fields narrower than a tile?
+  /// True if only lanes split by the high face, or fields narrower than a tile, write ghost columns.
   static constexpr bool boundary_path_is_rare = sets_columns && !sets_low && (holds_high || !sets_high);
-  /// Do tiles that set rows alone run a third code? Beside what sets columns the rows took 3 % more.
+  /// True if tiles that set only rows have a third code. Sharing the code that sets columns cost them 3 %.
   static constexpr bool takes_rows = has_constant_rows && (boundary_path_is_rare || !sets_columns);
   static constexpr bool takes_any = sets_columns || sets_rows;
 
-  /// Of each step's input: the cells of its newest plane, and what its result there is so far.
+  /// For each step's input: the cells of its newest plane, and its partial results there.
   using Planes = float[steps][rows][columns];
 
   /// Skips zero weights: the value may be NaN.
@@ -208,14 +208,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return weight != 0.0F ? device::multiply_add(weight, value, sum) : sum;
   }
 
-  // Registers are few: loop invariants that are rarely needed lie in shared memory, and extents are read from
-  // the arguments.
+  // Registers are few: loop invariants that are rarely needed lie in shared memory; extents are read from the
+  // arguments.
 
   SPIDER_DEVICE static std::int32_t extent_of(const SweepArguments& f, int axis) {
     return static_cast<std::int32_t>(f.extent[axis]);
   }
 
-  /// Where taps find what is at an index of an axis.
+  /// Where taps find the cell at an index of an axis.
   SPIDER_DEVICE static MappedIndex beyond_planes(std::int32_t i, std::int32_t extent) {
     constexpr AxisRules rules = Stencil::plane_rules();
     return find_index(rules, i, extent);
@@ -233,7 +233,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return static_cast<std::int32_t>(device::load_shared_word(static_cast<Shared>(place)));
   }
 
-  /// A constant beyond a face as step `level` has it.
+  /// A constant outside a face, at step `level`.
   template <int level>
   SPIDER_DEVICE static float constant_of(float value) {
     double power = 1;
@@ -241,7 +241,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return Stencil::unit == 1 ? value : value * static_cast<float>(1 / power);
   }
 
-  /// The constant of a face; in a ghost lane of a face along x, that one's.
+  /// The constant of a face; in a ghost lane of a face along x, that face's.
   SPIDER_DEVICE static float constant_of_lane(std::uint32_t value) {
     constexpr AxisRules rules = Stencil::column_rules();
     if constexpr (low_ghost_lanes_constant || holds_high) {
@@ -253,8 +253,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return device::float_of(value);
   }
 
-  /// A lane's centre weights, by its columns. Ghost lanes have their own, which make up for the interior
-  /// neighbours that they ignore.
+  /// A lane's centre weights, by column. Ghost lanes have their own weights, which compensate for the
+  /// interior neighbours that they ignore.
   struct CenterWeights {
     float first, inner, last;
   };
@@ -279,7 +279,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Loop-invariant state of a lane, but for `output`.
+  /// Loop-invariant state of a lane, except `output`.
   struct WarpState {
     CenterWeights centers;
     std::int32_t stream;        ///< planes of the input
@@ -290,8 +290,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     typename Tile::MirrorGhosts mirrors;
     std::int32_t offset[rows];  ///< of its cells in the rows that the warp requests, from a plane's first
     Shared lane_row;            ///< the lane's cells of the warp's first row in a plane of the input
-    Shared lane_edges;          ///< and among those handed on
-    Element* output;            ///< where the lane's first cell of the next plane goes
+    Shared lane_edges;          ///< and among the rows passed to other warps
+    Element* output;            ///< place of the lane's first cell of the next plane
   };
 
   // Bits of a lane. The lowest: columns that are stored.
@@ -302,13 +302,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr std::uint32_t reads_points = 0x2000U;
   // Flags of a warp.
   static constexpr std::uint32_t stores_vectors = 1U;
-  static constexpr std::uint32_t at_columns = 2U;     ///< the tile has cells beyond a face where x ends
+  static constexpr std::uint32_t at_columns = 2U;     ///< the tile has cells outside a face where x ends
   static constexpr std::uint32_t at_rows = 4U;        ///< the warp has a row at a face where y ends
   static constexpr std::uint32_t fills_columns = 8U;  ///< it has cells in WarpState::mirrors
-  static constexpr std::uint32_t points_in_vectors = 16U, fills_points = 32U;  ///< of further fields
-  /// It has the row beyond a constant face where y ends: which of its rows, counted in these.
+  static constexpr std::uint32_t points_in_vectors = 16U, fills_points = 32U;  ///< for further fields
+  /// The warp has the row outside a constant face where y ends; multiples of these select its row.
   static constexpr std::uint32_t at_low_row = 64U, at_high_row = 128U, low_row = 256U, high_row = 2048U;
-  static constexpr std::uint32_t moves_input = 16384U;  ///< rows of it may come a cell behind their places
+  static constexpr std::uint32_t moves_input = 16384U;  ///< its rows may arrive a cell after their places
 
   // Rows.
 
@@ -352,7 +352,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return device::float_of(device::shuffle(device::bits_of(v), source));
   }
 
-  /// What all lanes have alike; the compiler sees that they stay together.
+  /// A value that all lanes share; tells the compiler that they do not diverge.
   SPIDER_DEVICE static std::int32_t warp_uniform(std::int32_t value) {
     return static_cast<std::int32_t>(device::warp_max(static_cast<std::uint32_t>(value)));
   }
@@ -364,13 +364,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     std::int32_t z;      ///< the newest plane of the first step's input
     Shared now;          ///< the lane's cells of the warp's first row in that plane
     Shared before;       ///< and in the plane before
-    Shared edges;        ///< the lane's cells of the warp's first row among those handed on
+    Shared edges;        ///< the lane's cells of the warp's first row among the rows passed on
     int points;          ///< the slot of further fields' plane that the first step completes
     std::uint32_t lane;  ///< WarpState::cells
     CenterWeights centers;
   };
 
-  /// Is a plane of any step at a face along z?
+  /// True if a plane of any step is at a face along z.
   SPIDER_DEVICE static bool is_at_face(const SweepArguments& f, std::int32_t z) {
     constexpr auto along = Shape::planes();
     const std::int32_t end = extent_of(f, 0);
@@ -378,8 +378,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
            ((back_acts || along.has_constant_behind()) && z >= along.end(end) - 1);
   }
 
-  /// Sets the newest plane, and the one before, where they are ghost planes; adds to the sum what it lacks
-  /// because the ghost plane was not known in time.
+  /// Sets the newest plane, and the one before, if they are ghost planes; adds to the sum the part that was
+  /// not known in time.
   template <int level>
   SPIDER_DEVICE static void fill_ghost_planes(const SweepArguments& f, std::int32_t z, Row& now, Row& before,
                                               Row& sum) {
@@ -413,7 +413,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     for (int c = 0; c < columns; ++c) sum[c] = add_product(Stencil::z_high, before[c], sum[c]);
   }
 
-  /// Makes sums of row i of the plane that step `level` completes its results; `u` is what the step reads
+  /// Turns the sums of row i of the plane that step `level` completes into results; `u` is the step's input
   /// there.
   template <int level, int i>
   SPIDER_DEVICE static void update_row(const Arguments& f, const PlaneCursor& at, const Row& u, Row& sums) {
@@ -434,7 +434,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Row i of the next plane of level `level` + 1 and of all levels behind it. `before` is the plane of level
+  /// Row i of the next plane of level `level` + 1 and of all later levels. `before` is the plane of level
   /// `level` before its newest one, and becomes that of the next level: its registers are overwritten on the
   /// way. `out` becomes the result of all steps.
   template <int level, int i, bool near_face>
@@ -502,7 +502,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (level + 1 < steps) fill_low_ghost_column<level + 1>(from, is_here, cells);
   }
 
-  /// Sets the column behind the high face, of all steps; lane `is_here` has it as its column c.
+  /// Sets the column after the high face, of all steps; lane `is_here` has it as its column c.
   template <int level, int c>
   SPIDER_DEVICE static void fill_high_ghost_column(const MappedIndex& from, bool is_last, bool is_here,
                                                    Planes& cells) {
@@ -521,7 +521,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (level + 1 < steps) fill_high_ghost_column<level + 1, c>(from, is_last, is_here, cells);
   }
 
-  /// Where the face lies between two lanes it is held, if it may be.
+  /// Sets the column after the high face; constant lanes may cover a face between two lanes.
   template <int c>
   SPIDER_DEVICE static void fill_high_ghost_columns(std::int32_t end, std::int32_t place, Planes& cells) {
     if (place % columns == c) {
@@ -533,13 +533,13 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// The column of the tile where a face that turns shows the constant; not of the tile where there is none.
+  /// The column of the tile where a mirrored face shows the constant; outside the tile if there is none.
   SPIDER_DEVICE static std::int32_t find_mirrored_constant(std::int32_t end, std::int32_t x0) {
     constexpr auto along = Shape::across();
     return (along.mirrors_low ? along.begin(end) - 1 : along.end(end)) - x0;
   }
 
-  /// Sets it, of all steps, where a lane has it as one of its columns.
+  /// Sets it, of all steps, if a lane has it as one of its columns.
   template <int level>
   SPIDER_DEVICE static void fill_mirrored_column(const bool (&is_here)[columns], Planes& cells) {
     constexpr auto along = Shape::across();
@@ -571,7 +571,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Row i of those from the one above the warp's, -1, to the one below them.
+  /// Row i among those from the one above the warp's, -1, to the one below.
   SPIDER_DEVICE static float row_at(const Row (&u)[rows], const Row& above, const Row& below, int i, int c) {
     return i < 0 ? above[c] : (i >= rows ? below[c] : u[i < 0 ? 0 : (i >= rows ? 0 : i)][c]);
   }
@@ -586,14 +586,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     for (int c = 0; c < columns; ++c) {
       const int second = i + 2 * towards;
       const float next = row_at(u, above, below, i + towards, c);
-      // Not in this warp only if no stored output needs it.
+      // It is missing in this warp only if no stored output needs it.
       const float other = second < -1 || second > rows ? next : row_at(u, above, below, second, c);
       const float value = from.constant ? constant : (is_next ? next : other);
       (i < 0 ? above : (i >= rows ? below : u[i < 0 ? 0 : (i >= rows ? 0 : i)]))[c] = value;
     }
   }
 
-  /// Sets row i of all steps, which lies beyond a face that has a constant, where it is handed on, too.
+  /// Sets row i of all steps, outside a face that has a constant, and its copy for other warps.
   template <int level, int i>
   SPIDER_DEVICE static void set_constant_row(float constant, const PlaneCursor& at, Planes& cells) {
     const float value = constant_of<level>(constant);
@@ -638,7 +638,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Sets those of the warp's rows that lie beyond faces with constants, and where faces show those if asked.
+  /// Sets the warp's rows outside faces with constants, and the rows that mirror those if requested.
   template <bool shown_too>
   SPIDER_DEVICE static void fill_constant_rows(std::uint32_t flags, const PlaneCursor& at, Planes& cells) {
     constexpr auto along = Shape::lines();
@@ -652,7 +652,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Sets the row beyond a face, of a step.
+  /// Sets the row outside a face, of a step.
   template <int level>
   SPIDER_DEVICE static void fill_ghost_rows(std::int32_t end, std::int32_t y, Row (&u)[rows], Row& above,
                                             Row& below) {
@@ -680,10 +680,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   SPIDER_DEVICE static void add_neighbours(std::uint32_t bits, const Row (&u)[rows], const Row& above,
                                            const Row& below, Row (&sum)[rows]) {
     const int lane = device::lane_index();
-    // Constant ghost lanes take nothing from the interior.
+    // Constant ghost lanes add nothing from the interior.
     const bool takes_right = !low_ghost_lanes_constant || (bits & beside_low) == 0;
     const bool takes_left = !holds_high || (bits & beside_high) == 0;
-    // Of the row above: the sums of a cell's right and lower neighbour.
+    // Sums of a cell's right and lower neighbour, in the row above.
     Row corners;
     if constexpr (is_cross) {
       const float right = take(above[0], lane + 1);
@@ -726,7 +726,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const int warp = device::warp_index();
     Row above;
     Row below;
-    // The first and the last warp find a row of their own there: the tile's outermost rows are not stored.
+    // The first and the last warp read a row of their own there: the tile's outermost rows are not stored.
     if constexpr (level == 0) {
       load_input(at.now - static_cast<Shared>(warp > 0 ? input_row_bytes : 0), above);
       load_input(at.now + static_cast<Shared>((warp + 1 < warps ? rows : rows - 1) * input_row_bytes), below);
@@ -758,8 +758,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return Tile::unpack_columns(static_cast<std::uint32_t>(packed));
   }
 
-  /// Requests plane b of the stream where not all of it comes in vectors: apart, or the loop would be longer
-  /// by a third.
+  /// Requests plane b of the stream if not all of it comes in vectors: out of line, or the loop would be
+  /// longer by a third.
   SPIDER_DEVICE_NOINLINE void prefetch_plane_slow(const SweepArguments& f, std::int32_t b) {
     const TileSweep w = load_sweep();
     const std::int32_t packed = load_invariant(input_columns);
@@ -815,7 +815,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return static_cast<Shared>(points + slot * Queue::plane_bytes);
   }
 
-  /// What of an axis all steps but the first reach from the box.
+  /// The cells of an axis that all steps but the first reach from the box.
   template <class Axis>
   SPIDER_DEVICE static FarSpan find_span_of_points(const Axis& along, const SweepArguments& f, int axis,
                                                    int low, int high) {
@@ -831,7 +831,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
             along.is_closed_high() && reached.end > f.extent[axis] ? f.extent[axis] : reached.end};
   }
 
-  /// The index in a field for points of index i; clamped where no stored output depends on it.
+  /// The index in a field for points of index i; clamped if no stored output depends on it.
   template <class Axis>
   SPIDER_DEVICE static std::int32_t find_index_of_points(const Axis& along, const SweepArguments& f, int axis,
                                                          int low, int high, std::int32_t i) {
@@ -840,14 +840,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const std::int64_t near = i < span.begin ? span.begin : (i >= span.end ? span.end - 1 : i);
     const std::int32_t end = extent_of(f, axis);
     const std::int32_t mirrored = mirror_index(along.rules, static_cast<std::int32_t>(near), end);
-    // Where a face shows the constant beyond the other one nothing is needed.
+    // Where a face shows the constant of the opposite one, nothing is needed.
     return along.is_closed_low() && mirrored < 0
                ? 0
                : (along.is_closed_high() && mirrored >= end ? end - 1 : mirrored);
   }
 
-  /// The columns of a lane's points that have fields in memory, bits, and that of the first; columns beyond
-  /// a face that turns are filled.
+  /// The columns of a lane's points that have fields in memory, as bits, and the first one's index; columns
+  /// outside a mirrored face are filled.
   struct PointColumns {
     std::uint32_t wanted;
     std::int32_t from;
@@ -868,8 +868,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return found;
   }
 
-  /// Of the warp's rows a point beyond each face along x for a lane to fill, and the one of its row that it
-  /// is taken from, in the lower half: as a queue counts points; 0 where there is none.
+  /// A point of the warp's rows outside each face along x that a lane fills, and in the lower half its source
+  /// in the same row, counted as a queue counts points; 0 if there is none.
   SPIDER_DEVICE static std::uint32_t find_mirror_point(const TileSweep& w, std::int32_t first, int towards) {
     constexpr auto rules = Shape::across().rules;
     const int n = device::lane_index();
@@ -884,7 +884,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return is_here ? place(x) << 16U | place(source) : 0;
   }
 
-  /// Lists all that; bits of WarpState::cells and WarpState::flags.
+  /// Lists all of these, and sets bits of WarpState::cells and WarpState::flags.
   SPIDER_DEVICE static void list_points(const SweepArguments& f, const TileSweep& w, WarpState& state) {
     if constexpr (point_fields > 0) {
       constexpr auto along = Shape::lines();
@@ -958,7 +958,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Fills points beyond faces along x of a plane that is there.
+  /// Fills points outside faces along x of a plane that has arrived.
   SPIDER_DEVICE static void fill_ghost_points(const WarpState& state, int slot) {
     if constexpr (point_fields > 0 && Shape::x_axis.mirrors()) {
       if ((state.flags & fills_points) == 0) return;
@@ -973,8 +973,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: which
-  /// cells of the tile are set at every step.
+  /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: the
+  /// cells of the tile that are set at every step.
   template <int parity, GhostFill sets>
   SPIDER_DEVICE static void take_plane(const Arguments& f, WarpState& state, std::int32_t b, int& slot,
                                        int& point_slot, Planes& cells, Planes& sums) {
@@ -1049,7 +1049,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     slot = slot + 1 == input_slots ? 0 : slot + 1;
   }
 
-  /// What of WarpState::cells says where faces along x are held.
+  /// The bits of WarpState::cells that tell where faces along x are.
   SPIDER_DEVICE static std::uint32_t find_ghost_lanes(const TileSweep& w) {
     const std::int32_t x = w.x0 + columns * device::lane_index();
     std::uint32_t held = 0;
@@ -1058,7 +1058,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return held;
   }
 
-  /// Fills the input planes with what nobody requests: finite values that no output uses, and constants of
+  /// Fills cells of input planes that no lane requests: finite values that no output uses, and constants of
   /// ghost lanes.
   SPIDER_DEVICE static void fill_planes(const TileSweep& w) {
     constexpr int threads = warps * 32;
@@ -1086,14 +1086,14 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     for (int i = 0; i < walk_vectors; ++i) device::store_shared(static_cast<Shared>(walk + 16 * i), v[i]);
   }
 
-  /// Are columns of a tile set at every step?
+  /// True if columns of a tile are set at every step.
   SPIDER_DEVICE static bool has_set_columns(const TileSweep& w) {
     const std::int32_t shown = mirrors_constant ? find_mirrored_constant(w.extent[2], w.x0) : width;
     return (sets_low && w.x0 < 0) || (shown >= 0 && shown < width) ||
            (sets_high && w.x0 + width > w.extent[2] && !(holds_high && (w.extent[2] - w.x0) % columns == 0));
   }
 
-  /// Has a tile a row where a face that turns shows the constant beyond the other one?
+  /// True if a tile has a row where a mirrored face shows the constant of the opposite one.
   SPIDER_DEVICE static bool has_mirrored_row(const TileSweep& w) {
     constexpr auto along = Shape::lines();
     if (!along.mirrors() || !Shape::rows_end) return false;
@@ -1101,7 +1101,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return row >= w.y0 && row < w.y0 + Tile::height;
   }
 
-  /// Is one of `count` rows from y on set at every step, or one next to them?
+  /// True if one of `count` rows from y on, or a neighbour, is set at every step.
   SPIDER_DEVICE static bool has_ghost_rows(const TileSweep& w, std::int32_t y, int count) {
     if constexpr (has_constant_rows) {
       constexpr auto along = Shape::lines();
@@ -1110,7 +1110,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       return (along.has_constant_before() && y <= low && y + count > low) ||
              (along.has_constant_behind() && y <= high && y + count > high);
     }
-    // A row beyond a face that is set behind the barrier may be the next warp's.
+    // A row outside a face that is set after the barrier may be the next warp's.
     return (Shape::y_axis.is_closed_low() && y < 1 && y + count > 0) ||
            (Shape::y_axis.is_closed_high() && y <= w.extent[1] - 1 && y + count > w.extent[1] - 1);
   }
@@ -1146,11 +1146,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
       store_sweep(w);
       device::store_shared(static_cast<Shared>(origin), static_cast<std::uint32_t>(w.x0));
       device::store_shared(static_cast<Shared>(origin + 4), static_cast<std::uint32_t>(w.y0));
-      // A tile without any has none to request either.
+      // A tile without such cells does not request any either.
       device::store_shared(static_cast<Shared>(input_columns),
                            piece.whole ? 0U : Tile::pack_columns(Tile::find_columns(w)));
-      // Which planes of the stream come in vectors, and which complete planes that are stored: the first, and
-      // before which the last.
+      // The planes of the stream that come in vectors, and the planes that complete stored ones: the first,
+      // and the end.
       const std::int32_t plain = w.plain.begin - w.start;
       device::Vector range;
       range.word[0] = static_cast<std::uint32_t>(plain);
@@ -1189,7 +1189,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if (Tile::find_tile(f, w)) run<GhostFill::any>(f, w);
   }
 
-  /// `sets`: as ghost_fill_of says.
+  /// `sets`: the result of ghost_fill_of.
   template <GhostFill sets>
   SPIDER_DEVICE static void run(const Arguments& f, const TileSweep& w) {
     fill_planes(w);

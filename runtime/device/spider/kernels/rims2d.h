@@ -1,12 +1,12 @@
-/// Time steps of those cells of a 2D field that lie near faces, beside a form that takes all steps at once.
+/// Time steps of the cells near faces of a 2D field, next to a form that takes all steps in one sweep.
 ///
 /// A block has a rectangle of a box, and all cells that the steps reach from it as numbers in shared memory.
-/// It takes one step after the other, each of fewer cells around the rectangle, to and fro between two
-/// buffers, and stores what the last one leaves. A thread takes `run` pairs of cells below each other at
-/// once: they share what they load.
+/// It takes one step after the other, each with fewer cells around the rectangle, alternating between two
+/// buffers, and stores the result of the last one. A thread takes `run` vertically adjacent pairs of cells
+/// together: they share loads.
 ///
-/// Faces. Beyond `halo` and `periodic` ones the field goes on, and cells there are stepped like others.
-/// Beyond the others it ends, and behind every step what taps find there is filled in.
+/// Faces. Outside `halo` and `periodic` faces the field continues, and cells there are stepped like others.
+/// Outside the others it ends, and ghost cells are filled after every step.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/values/cells.h;
@@ -14,7 +14,7 @@
 /// - cells: numbers of a buffer, a multiple of 4;
 /// - warps of a block, blocks_per_multiprocessor, run;
 /// - row_low, row_high, column_low, column_high: lowest and highest offset of a tap;
-/// - weight(dy, dx), and `last`, which results are multiplied by;
+/// - weight(dy, dx), and `last`, the factor of results;
 /// - row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 #pragma once
 
@@ -40,8 +40,8 @@ SPIDER_GLOBAL(Stencil::warps * 32, Stencil::blocks_per_multiprocessor)
 sweep_rims2d(const BoxesArguments field) {
   SPIDER_ENTRY;
   device::wait_on_dependency();
-  device::launch_dependents();  // the sweep beside them (spider/field/beside_rims.h), which touches fields at
-                                // once
+  device::launch_dependents();  // the sweep inside the rims (spider/field/beside_rims.h), which touches
+                                // fields immediately
   const BoxOfBlock of = find_box(field);
   Rims2d<Stencil>::run_block(field, of.cut, of.block);
 }
@@ -57,20 +57,20 @@ struct Rims2d {
   static constexpr int threads = 32 * Stencil::warps;
   static constexpr int run = Stencil::run;
   SPIDER_DEVICE static constexpr int larger(int a, int b) { return a > b ? a : b; }
-  /// Faces turn taps round, so that they reach as far to both sides.
+  /// Mirrored taps reach as far on both sides.
   static constexpr int ry = larger(Stencil::row_high, -Stencil::row_low);
   static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
   static constexpr auto y_rules = Stencil::row_rules();
   static constexpr auto x_rules = Stencil::column_rules();
 
   static constexpr int number_bytes = 4;
-  static constexpr int side_pairs = (rx + 1) / 2;      ///< that taps reach in, left and right of a pair
-  static constexpr int side_columns = 2 * side_pairs;  ///< of a buffer, beside the cells held
+  static constexpr int side_pairs = (rx + 1) / 2;      ///< that taps reach, left and right of a pair
+  static constexpr int side_columns = 2 * side_pairs;  ///< of a buffer, next to its cells
   static constexpr int buffer_bytes = Stencil::cells * number_bytes;
   static constexpr int shared_bytes = 2 * buffer_bytes;
 
-  /// An axis of a block: the cells that it stores, those of the field and beyond its faces that it holds, and
-  /// those of them that the sweep may read.
+  /// An axis of a block: the cells that it stores, the cells in its buffers, ghost cells included, and those
+  /// of them that the sweep may read.
   struct Axis {
     Span stored, held;
     FarSpan readable;
@@ -83,7 +83,7 @@ struct Rims2d {
     Axis rows, columns;
     std::int32_t pitch;  ///< numbers from row to row of a buffer, an even number
 
-    /// Where a cell is in a buffer.
+    /// Address of a cell in a buffer.
     SPIDER_DEVICE Shared place(int buffer, std::int32_t y, std::int32_t x) const {
       const std::int32_t cell = (y - rows.held.begin + ry) * pitch + x - columns.held.begin + side_columns;
       return static_cast<Shared>(buffer * buffer_bytes + cell * number_bytes);
@@ -97,7 +97,7 @@ struct Rims2d {
 
   SPIDER_DEVICE static int thread_index() { return 32 * device::warp_index() + device::lane_index(); }
 
-  /// Ends a span at faces behind which the field does not go on.
+  /// Ends a span at faces outside which the field does not continue.
   template <auto rules>
   SPIDER_DEVICE static Span end_at_faces(Span span, std::int32_t extent) {
     constexpr auto own = rules();
@@ -121,7 +121,7 @@ struct Rims2d {
     return found;
   }
 
-  /// The cells that are wanted when `left` more steps come.
+  /// The cells needed when `left` more steps follow.
   SPIDER_DEVICE static Cut find_wanted(const Block& block, int left) {
     const Span& rows = block.rows.stored;
     const Span& columns = block.columns.stored;
@@ -131,7 +131,7 @@ struct Rims2d {
                                             block.columns.extent)};
   }
 
-  /// What a span lacks of cells that taps find beyond faces, at the low and at the high one.
+  /// The cells that taps reach outside faces and a span lacks, at the low and at the high face.
   template <auto rules>
   SPIDER_DEVICE static Span find_beyond(const Span& span, int radius, std::int32_t extent) {
     constexpr auto own = rules();
@@ -139,8 +139,8 @@ struct Rims2d {
             !is_open(own.high) && span.end == extent ? radius : 0};
   }
 
-  /// Fills what taps find beyond faces around `cut`, whose cells are there: where two faces meet, the rule of
-  /// x comes first.
+  /// Fills the ghost cells that taps reach around `cut`, whose cells are complete. Where two faces meet, the
+  /// rule of x has precedence.
   SPIDER_DEVICE static void fill_beyond(const Block& block, int buffer, const Cut& cut) {
     const Span& rows = cut.rows;
     const Span& columns = cut.columns;
@@ -173,13 +173,13 @@ struct Rims2d {
     }
   }
 
-  /// Zeros in both buffers: pairs at the ends of rows have a cell more than is wanted, and read beside that.
+  /// Clears both buffers: pairs at the ends of rows include one unneeded cell, and read its neighbours.
   SPIDER_DEVICE static void clear() {
     for (int i = thread_index(); i < shared_bytes / 16; i += threads)
       device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
   }
 
-  /// Brings the cells held into the first buffer, as numbers; zeros for those that no tap reads.
+  /// Loads the block's cells into the first buffer, as numbers; zeros for cells that no tap reads.
   SPIDER_DEVICE static void load_cells(const SweepArguments& f, const Block& block) {
     constexpr int at_once = 8;
     constexpr auto rows = Stencil::row_rules();
@@ -216,8 +216,8 @@ struct Rims2d {
            dx <= Stencil::column_high && Stencil::weight(dy, dx) != 0;
   }
 
-  /// Adds up `run` pairs of cells below each other. Rows of `pitch_bytes` begin at `from`, that of the first
-  /// one and its left column; those from `last` on are as that one.
+  /// Adds up `run` vertically adjacent pairs of cells. Rows of `pitch_bytes` begin at `from`, the first one's
+  /// left column; rows from `last` on repeat it.
   SPIDER_DEVICE static void add_up(Shared from, Shared pitch_bytes, std::int32_t last,
                                    Number (&sums)[run][2]) {
     SPIDER_UNROLL
@@ -318,7 +318,7 @@ struct Rims2d {
   }
 };
 
-/// For the rims of the forms ahead of it.
+/// For the rims of the forms before it.
 template <class Stencil>
 constexpr SweepForm rims2d_form() {
   using Kernel = Rims2d<Stencil>;

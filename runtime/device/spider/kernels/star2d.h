@@ -1,19 +1,19 @@
 /// 2D stars of 16-bit fields with many rows of taps. Taps are on the two axes, and each axis is a band of
 /// products. Both have 16 rows of outputs in 8 columns that are 4 apart: four such combs are a unit of 16
-/// rows by 32 columns, of which a lane ends with eight neighbours in each of two rows. A warp has units side
-/// by side, and the warps of a block stand side by side, too: a tile. All input rows of a tile are requested
-/// at once, and wait in shared memory.
+/// rows by 32 columns, and a lane ends with eight neighbours in each of two rows. A warp has units side by
+/// side, and the warps of a block stand side by side, too: a tile. All input rows of a tile are requested
+/// together, and wait in shared memory.
 ///
-/// The band along y has kernel matrices of 16 outputs by 32 inputs, compressed 2:4. That along x has for each
-/// comb matrices of 16 inputs by 8 outputs, whole, two words a lane each: the inputs are chunks of 16
-/// columns, of which the first begins eight columns before the unit.
+/// The band along y has kernel matrices of 16 outputs by 32 inputs, compressed 2:4. The band along x has for
+/// each comb dense matrices of 16 inputs by 8 outputs, two words a lane each: the inputs are chunks of 16
+/// columns, and the first begins eight columns before the unit.
 ///
-/// A `Stencil` has, beside what spider/sums/operands.h (the bands along y, with one word of metadata) and
-/// spider/loads/tile_window.h want, as static members:
+/// A `Stencil` has, besides the members that spider/sums/operands.h (the bands along y, with one word of
+/// metadata) and spider/loads/tile_window.h require, as static members:
 /// - Storage: of spider/values/storage.h, for cells of 16 bits;
-/// - row_bands: bands along x, of each sum a term each;
-/// - comb_word(i, lane): their matrices, where word i of a lane is, i < row_bands * comb_words;
-/// - sum_of_operand(i), sum_of_row_band(i): whose an operand is, and a band along x;
+/// - row_bands: bands along x, one per sum and term;
+/// - comb_word(i, lane): word i of a lane of their matrices, i < row_bands * comb_words;
+/// - sum_of_operand(i), sum_of_row_band(i): the sum of an operand, and of a band along x;
 /// - warps_per_block;
 /// - result_scale: of sums.
 #pragma once
@@ -45,7 +45,7 @@ sweep_star2d(const ArgumentsOf<Stencil> field) {
   const JoinRimsAtExit<Stencil> ends_behind_rims;
   device::launch_dependents();
   const typename Kernel::Tile tile = Kernel::find_tile(field);
-  // All threads of a block take the same way, so that they come to every barrier together.
+  // All threads of a block take the same branch, so that they reach every barrier together.
   const bool in_bulk = Window::can_copy_in_bulk(tile);
   typename Kernel::Tables tables;
   tables.load();
@@ -65,14 +65,14 @@ sweep_star2d(const ArgumentsOf<Stencil> field) {
   }
 }
 
-/// Rows and columns of a tile. Blocks follow each other along x, so that those that run at a time have a
-/// compact part of the field. A small box is done sooner in low and narrow tiles, which are more.
+/// Rows and columns of a tile. Consecutive blocks lie along x, so that concurrent ones have a compact part of
+/// the field. A small box finishes sooner in low and narrow tiles: there are more of them.
 template <int rows, int warp_columns, int blocks>
 struct Star2dForm {
   static constexpr int tile_rows = rows;
   static constexpr int warp_outputs = warp_columns;
   static constexpr int blocks_per_multiprocessor = blocks;
-  static constexpr bool saves_registers = blocks > 4;  ///< of which so many blocks have few each
+  static constexpr bool saves_registers = blocks > 4;  ///< with that many blocks, each has few
 };
 
 template <class Stencil, class Form>
@@ -97,15 +97,15 @@ struct Star2d {
   static constexpr int band_low = -8;  // dy of the first input of a product along y, from its first output
   static constexpr int row_low = Stencil::row_low;
   static constexpr int row_high = Stencil::row_high;
-  static constexpr int lead_rows = row_high - row_low;  // input rows of a tile beyond its output rows
+  static constexpr int lead_rows = row_high - row_low;  // input rows of a tile besides its output rows
   static constexpr int input_rows = Form::tile_rows + lead_rows;
   static constexpr int tile_outputs = Stencil::warps_per_block * Form::warp_outputs;
   static_assert(Form::tile_rows % unit_rows == 0 && Form::warp_outputs % unit_columns == 0,
                 "tiles have whole units");
 
-  // The inputs of a row of outputs begin eight columns before them, and end eight columns behind them. What
-  // begins a line of 128 bytes in a field begins 32 bytes in the window, too (generator/README.md). Rows that
-  // lanes load together lie in different banks: each next row 32 bytes further, and so each sixteenth.
+  // The inputs of a row of outputs begin eight columns before them, and end eight columns after them. A line
+  // of 128 bytes of a field begins 32 bytes into a line of the window (generator/README.md). Rows that lanes
+  // load together lie in different banks: each next row 32 bytes further, and so each sixteenth.
   static constexpr int first_column = -vector_elements;
   static constexpr int line_bytes = 128;
   static constexpr int bank_shift = 32;
@@ -114,7 +114,7 @@ struct Star2d {
   static constexpr int window_row_bytes =
       ((window_vectors + 1) * vector_bytes + line_bytes - 1) / line_bytes * line_bytes + bank_shift;
   static constexpr int stage_bytes =
-      unit_rows / 2 * unit_columns * element_bytes;  // of a warp: results on their way to cells
+      unit_rows / 2 * unit_columns * element_bytes;  // per warp: results before they are converted to cells
   static constexpr int shared_bytes = 2 * line_bytes + input_rows * window_row_bytes +
                                       (Form::tile_rows / unit_rows + 1) * bank_shift +
                                       Stencil::warps_per_block * stage_bytes;
@@ -127,19 +127,19 @@ struct Star2d {
     return tile;
   }
 
-  /// Are all outputs the sweep's, and aligned?
+  /// True if all outputs are stored, and aligned.
   SPIDER_DEVICE static bool stores_all(const Tile& tile) {
     return tile.aligned_output && has_plain_outputs<Form::tile_rows, tile_outputs>(tile);
   }
 
-  /// The barrier of the bulk copies that a row of units awaits, beside those of the row above; the window
+  /// The barrier of the bulk copies that a row of units waits for, besides those of the row above; the window
   /// begins on the next line.
   SPIDER_DEVICE static constexpr Shared unit_barrier(int units_above) {
     constexpr Shared barrier_bytes = 8;
     return units_above * barrier_bytes;
   }
 
-  /// How many rows of units of the tile do without input row `row`.
+  /// How many rows of units of the tile do not need input row `row`.
   SPIDER_DEVICE static constexpr int units_above(int row) {
     return row < lead_rows ? 0 : (row - lead_rows) / unit_rows;
   }
@@ -171,12 +171,11 @@ struct Star2d {
   };
   using Window = TileWindow<WindowShape>;
 
-  /// Answers of memory that blocks of high tiles await for each that starts before them
-  /// (tests/benchmarks/README.md).
+  /// Memory round trips that blocks of high tiles wait, per earlier block (tests/benchmarks/README.md).
   SPIDER_DEVICE static constexpr int answers_of_turn() { return Form::tile_rows > 2 * unit_rows ? 1 : 0; }
 
-  /// Starts to bring the inputs of a tile whose rows need no care into the window. Warps then wait at the
-  /// barrier of each row of units before they read it; rows that are not aligned have come, and are shifted.
+  /// Starts the copies of the inputs of a tile whose rows need no care. Warps wait at the barrier of each row
+  /// of units before they read it. For unaligned rows all copies are complete on return, and shifted.
   SPIDER_DEVICE static void copy_rows(const Tile& tile) {
     const Leads leads = Window::start_bulk_copies(tile);
     if (!tile.aligned_input) {
@@ -188,7 +187,7 @@ struct Star2d {
     }
   }
 
-  /// The operands of a lane: those of the bands along y, and the words of those along x.
+  /// The operands of a lane: the bands along y, and the words of the bands along x.
   struct Tables : OperandTable<Stencil> {
     std::uint32_t words[Stencil::row_bands * comb_words];
 
@@ -202,13 +201,14 @@ struct Star2d {
 
   /// Where a lane's inputs of the warp's first unit lie.
   struct InputPlaces {
-    Shared along_y[4][2];  ///< its four columns of two neighbouring inputs of each register
-    Shared along_x[2];     ///< four columns of the first chunk, of its two rows of outputs
+    Shared along_y[4][2];  ///< for each register, four columns of two neighbouring inputs
+    Shared along_x[2];     ///< four columns of the first chunk, in its two rows of outputs
   };
 
-  /// The input of a product along y that lanes of column `quarter` hold in a register, the first or second of
-  /// a pair: pairs that share a group of four are 16 rows apart. What no tap of the unit's outputs reaches is
-  /// multiplied with zeros, so any cell will do: a row eight further is in the same banks, and is reached.
+  /// The input of a product along y that lanes of column `quarter` have in a register, the first or second of
+  /// a pair: pairs that share a group of four are 16 rows apart. Inputs that no tap of the unit's outputs
+  /// reaches are multiplied by zeros, so any cell will do: a row eight further is in the same banks, and is
+  /// reached.
   SPIDER_DEVICE static int band_input(int word, int quarter, int second) {
     const int input = 2 * (2 * word + quarter / 2) + unit_rows * (quarter % 2) + second;
     if (input < row_low - band_low) return input + 8;
@@ -234,8 +234,8 @@ struct Star2d {
     return places;
   }
 
-  /// Of a chunk the lane's part of a matrix of 16 rows of outputs by 16 columns of inputs, which is A. Loaded
-  /// words that are not settled the compiler copies into registers of their own for every product.
+  /// The lane's part of a chunk's matrix of 16 rows of outputs by 16 columns of inputs, which is A. Without
+  /// settled loads the compiler copies words to other registers for every product.
   SPIDER_DEVICE static Vector load_chunk(const InputPlaces& places, Shared offset) {
     const device::Pair low = device::load_settled_pair(places.along_x[0] + offset);
     const device::Pair high = device::load_settled_pair(places.along_x[1] + offset);
@@ -243,7 +243,7 @@ struct Star2d {
              device::pin_in_register(low.word[1]), device::pin_in_register(high.word[1])}};
   }
 
-  /// The lane's parts of the matrices of 32 rows of inputs by the 8 columns of each comb, which are B.
+  /// The lane's parts of B: the matrices of 32 rows of inputs by the 8 columns of each comb.
   struct CombInputs {
     Vector comb[combs];
   };
@@ -290,11 +290,11 @@ struct Star2d {
     return sums;
   }
 
-  /// One of a lane's eight neighbouring results in its first or second row, of a sum.
+  /// One of a lane's eight neighbouring results in its first or second row, for one sum.
   SPIDER_DEVICE static float result_of(const UnitSums& sums, int half, int neighbour, int sum = 0) {
     return scale_sum<Stencil>(sums.comb[neighbour % combs].of[sum].value[2 * half + neighbour / combs], sum);
   }
-  /// The eight of them, given by their places, rounded.
+  /// All eight, by their places, rounded.
   template <class Result>
   SPIDER_DEVICE static Vector round_row(const Result& result) {
     Vector row;
@@ -303,7 +303,7 @@ struct Star2d {
     return row;
   }
 
-  /// The update of a lane's eight neighbours in a row, of a stencil that has one.
+  /// The update of a lane's eight neighbours in a row, if the stencil has one.
   template <bool exists = HasUpdate<Stencil>::value, class Points = WithCells<Stencil, Storage>>
   struct RowUpdate {};
   template <class Points>
@@ -311,8 +311,8 @@ struct Star2d {
     PointPlace first;
     PointInputs<Points, vector_elements> inputs;
 
-    /// Of row y from column x on, all of which are the sweep's where it does not clip. The tile's inputs are
-    /// in shared memory, or on their way there.
+    /// For row y from column x on; all are stored unless it clips. The tile's inputs are in shared memory, or
+    /// in flight to it.
     template <bool clips>
     SPIDER_DEVICE void load(const Tile& tile, std::int32_t y, std::int32_t x) {
       constexpr unsigned all = (1U << vector_elements) - 1;
@@ -330,7 +330,7 @@ struct Star2d {
       }
     }
 
-    /// The results, of the sums of the lane's first or second row.
+    /// The results of the sums of the lane's first or second row.
     SPIDER_DEVICE Vector apply(const Tile& tile, const UnitSums& sums, int half) {
       if (Stencil::reads_input && reaches_itself<Stencil>()) {
         const auto column = static_cast<Shared>(first.x - tile.column - first_column);
@@ -351,7 +351,7 @@ struct Star2d {
     }
   };
 
-  /// Stores half of a unit's rows from row y and column x on, of which only what is the sweep's, by cells:
+  /// Stores half of a unit's rows from row y and column x on, cell by cell, and only the sweep's. Goes
   /// through shared memory, so that the lanes of a warp have the cells of a row.
   SPIDER_DEVICE static void store_clipped(const Tile& tile, std::int32_t y, std::int32_t x,
                                           const Vector& results) {
@@ -371,8 +371,8 @@ struct Star2d {
     device::sync_warp();
   }
 
-  /// Computes and stores a warp's outputs of a tile. Where it `clips`, only those that are the sweep's. Where
-  /// it `waits`, rows of inputs are still on their way.
+  /// Computes and stores a warp's outputs of a tile. If it `clips`, only the sweep's. If it `waits`, rows of
+  /// inputs are still in flight.
   template <bool clips>
   SPIDER_DEVICE static void compute_outputs(const Tile& tile, const Tables& tables, bool waits) {
     constexpr int units = Form::warp_outputs / unit_columns;
@@ -428,7 +428,7 @@ struct Star2d {
       }
       from += unit_rows * window_row_bytes + bank_shift;
       y += unit_rows;
-      // The compiler's own addresses make stores shorter and take more registers.
+      // The compiler's own addresses make stores shorter but use more registers.
       to = Form::saves_registers ? device::opaque_advance(to, unit_rows * tile.output_stride)
                                  : to + unit_rows * tile.output_stride;
     }

@@ -2,18 +2,18 @@
 ///
 /// A warp has a strip of 32 x columns columns, `columns` neighbours a lane, and takes all steps, with the
 /// cells of neighbouring lanes from shuffles. Strips overlap by the columns that all steps reach on each
-/// side, whose results are not exact and are not stored. Where a face that is neither `halo` nor `periodic`
-/// lies in a strip, the cells beyond it are filled before every step, by way of shared memory.
-/// Their places are found before the first step: registers that a step takes for it are taken by all strips.
+/// side, whose results are not exact and are not stored. If a face that is neither `halo` nor `periodic` lies
+/// in a strip, its ghost cells are filled before every step, through shared memory. Their places are found
+/// before the first step: registers used within a step would be used by all strips.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/values/cells.h;
 /// - columns of a lane, steps of a sweep, warps of a block;
 /// - column_low, column_high: lowest and highest offset of a tap, at most and at least 0;
-/// - weight(dx), of several sums sum_count and weight(sum, dx); last: what results are multiplied with, so
-/// that all weights sum up rightly;
+/// - weight(dx), of several sums sum_count and weight(sum, dx); last: the factor of results, so that the
+///   weights have the right sum;
 /// - column_rules(): the boundary; values are numbers, whatever the cells are.
-/// Where it is Updated (spider/sums/update.h), each step's sums become what the update makes of them; further
+/// Where it is Updated (spider/sums/update.h), the update replaces each step's sums by its results; further
 /// fields wait in registers. Then `last` is 1. Where it reads `previous`, strips have two rows, and both are
 /// stored.
 #pragma once
@@ -71,14 +71,13 @@ struct Stepping1d {
   static_assert(useful > 0, "strips have outputs");
   static_assert(2 * rx <= 32, "a lane for each cell beyond faces that a tap leads to");
   static constexpr auto rules = Stencil::column_rules();
-  /// Of a warp in shared memory: a strip, and behind it constants, one for each cell that a tap reaches
-  /// beyond a face.
+  /// A warp's shared memory: a strip, then constants, one for each cell that a tap reaches outside a face.
   static constexpr int warp_cells = width + 2 * rx;
   static constexpr int shared_bytes = warps * warp_cells * Numbers::element_bytes;
 
   using Row = Number[columns];
   static constexpr int sum_count = SumsOf<Stencil>::count;
-  /// Those of all columns; the first become the results.
+  /// The sums of all columns; the first become the results.
   using Sums = OutputSums<Stencil, columns>;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
@@ -90,7 +89,7 @@ struct Stepping1d {
     FarSpan points;     ///< where further fields can be read
     bool plain_points;  ///< all of them in vectors
     bool plain;         ///< all its columns can be read in vectors
-    bool at_face;       ///< some cell of it is beyond a face at which the field ends
+    bool at_face;       ///< some cell of it is outside a face at which the field ends
   };
 
   SPIDER_DEVICE static bool find_strip(const SweepArguments& f, Strip& s) {
@@ -147,7 +146,7 @@ struct Stepping1d {
     }
   }
 
-  /// What the update of a lane's points reads of fields.
+  /// Inputs of the update of a lane's points.
   struct FieldRow {
     PointInputs<Stencil, vector_elements> piece[columns / vector_elements];
   };
@@ -174,7 +173,7 @@ struct Stepping1d {
     }
   }
 
-  /// Makes a step's sums its results.
+  /// Replaces a step's sums by its results.
   SPIDER_DEVICE static void update_row(const Arguments& f, const Strip& s, const Points& points, const Row& u,
                                        [[maybe_unused]] const Row& before, Sums& sums) {
     constexpr auto of_field = Stencil::column_rules();
@@ -203,8 +202,8 @@ struct Stepping1d {
     return place_of(c % columns * 32 + c / columns);
   }
 
-  /// A lane's cell of the strip beyond a face at which the field ends, as far as a tap leads, and where its
-  /// value is; one place for both is none.
+  /// A lane's cell of the strip outside a face at which the field ends, within the reach of a tap, and the
+  /// place of its value; equal places mean none.
   struct Beyond {
     device::Shared to = 0;
     device::Shared from = 0;
@@ -294,7 +293,7 @@ struct Stepping1d {
     }
   }
 
-  /// All steps where each reads the one before, too.
+  /// All steps, if each reads the one before, too.
   template <bool at_face>
   SPIDER_DEVICE static void take_steps_of_two(const Arguments& f, const Strip& s, const Beyond& beyond,
                                               const Points& points, Row& u) {

@@ -1,42 +1,40 @@
 /// Many time steps of a 2D stencil in one sweep, in registers, on CUDA cores.
 ///
 /// A warp has a strip of 32 x columns columns, `columns` neighbours a lane, and takes `steps` time steps. It
-/// adds each row of its input to the sums of the rows that it reaches; a sum that is complete is a row of the
-/// next step. The sums of a step are 2 * radius_y rows, in registers. The warps of a block are chained in
-/// time: each hands its rows, a batch at a time, to the next one through shared memory, as numbers, and the
-/// last one to all of them, which store a part each. So every warp runs the same straight code. Strips
+/// adds each row of its input to the sums of the rows that it reaches; a complete sum is a row of the next
+/// step. The sums of a step are 2 * radius_y rows, in registers. The warps of a block are chained in time:
+/// each passes its rows, a batch at a time, to the next one through shared memory, as numbers; the last one
+/// passes them to all warps, and each stores a part. So every warp runs the same straight code. Strips
 /// overlap by the columns that all steps reach on each side, whose results are not exact and are not stored;
 /// walks along y overlap in the same way.
 ///
 /// Faces. Outside `halo` and `periodic` faces the field continues: rows and columns there are stepped like
 /// others. Ghost cells of mirroring faces are stepped, too, where the weights are even (mirror_axis): their
-/// input is the mirrored field. Outside the other faces the field ends. Along y one face
-/// may turn and the other have a constant, along x not. At every step a
-/// lane at such a face takes its neighbours' values from where the rule says (strips begin and end exactly
-/// there); strips that touch no such face run code without these choices. Rows near such a face in y are
-/// added to sums once more, with the weights of the cells beyond it that the rule takes from them; while a
-/// warp is near one the block runs code that does so.
+/// input is the mirrored field. Outside the other faces the field ends. Along y one face may mirror and the
+/// other have a constant, along x not. At every step a lane at such a face takes its neighbours' values from
+/// where the rule says (strips begin and end exactly there); strips that touch no such face run code
+/// without these choices. Rows near such a face in y are added to sums once more, with the weights of the
+/// ghost cells that mirror them; while a warp is near such a face, the block runs code that does so.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/values/cells.h;
 /// - columns of a lane, steps of a warp, last_steps of the last one, warps of a block,
 ///   blocks_per_multiprocessor;
-/// - batch: rows between two barriers; ahead: batches requested ahead; unrolled: a batch's rows are in the
-/// code;
+/// - batch: rows between two barriers; ahead: batches requested ahead; unrolled: whether a batch's rows are
+///   unrolled;
 /// - row_low, row_high, column_low, column_high: lowest and highest offset of a tap;
 /// - form, weight(dy, dx): how rows are added, and the weights over `unit`; of several sums sum_count and
 ///   weight(sum, dy, dx), and the form is RowForm::window;
-/// - unit, back, last: after k steps a warp has the field's cells over unit^k. It hands on `back` times what
-/// it
-///   has, which is unit^steps as a number; the last warp stores `last` times it, so that all weights sum up
-///   rightly;
+/// - unit, back, last: after k steps a warp has the field's cells over unit^k. It passes on `back` times its
+///   cells, unit^steps as a number; the last warp stores `last` times them, so that the weights have the
+///   right sum;
 /// - row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 ///
-/// Where it is Updated (spider/sums/update.h), every complete sum becomes what the update makes of it before
-/// it is a row of the next step. Then cells are never over a unit, sums are; back and last are 1. What an
-/// update reads of further fields waits in registers from the first to the last step of a warp. Where it
-/// reads `previous`, of RowForm::window, a row y comes and goes with row y - radius_y of the step before,
-/// which is what the next step's results read, and of the last step with row y itself, which is stored, too.
+/// Where it is Updated (spider/sums/update.h), the update replaces every complete sum before it is a row of
+/// the next step. Then cells are never over a unit, sums are; back and last are 1. An update's inputs from
+/// further fields wait in registers from the first to the last step of a warp. Where it reads `previous`, of
+/// RowForm::window, a row y comes and goes together with row y - radius_y of the step before, which the next
+/// step's results read; in the last step, with row y itself, which is stored, too.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -57,14 +55,14 @@
 namespace spider {
 inline namespace device_4 {
 
-/// How a row is added to the sums where no face is near.
+/// How a row is added to the sums if no face is near.
 enum class RowForm {
   taps,    ///< a product for each tap
   even,    ///< radius 1, weights even along x and y: pairs of cells and the rows above and below share sums
   rings,   ///< radius 2, one weight for the four neighbours at each distance, that at 2 is 1
   cross,   ///< radius 1, four neighbours of one weight: diagonal pairs of cells share sums
-  window,  ///< of updates of several sums or of `previous`: the rows that taps reach wait for all sums at
-           ///< once
+  window,  ///< for updates of several sums or of `previous`: the rows that taps reach wait for all sums
+           ///< together
 };
 
 template <class Stencil>
@@ -107,13 +105,13 @@ struct Stepping2d {
     constexpr FaceRule mirror = FaceRule::mirror;
     return y.low == mirror || y.high == mirror || x.low == mirror || x.high == mirror;
   }
-  /// Forms that share sums have even weights. Updates may tell a cell beyond a face from the one it shows. On
-  /// an H200 strips that end at faces were faster of nine points, 800 us and 850, and of five beside a
-  /// mirror, some 770 us and 803.
+  /// Forms that share sums have even weights. Updates may distinguish a ghost cell from its mirror image. On
+  /// an H200 strips that end at faces were faster: 800 us instead of 850 for nine points, some 770 us instead
+  /// of 803 for five next to a mirror.
   static constexpr bool is_even =
       !updates && (form == RowForm::rings || (form == RowForm::cross && !has_mirror()));
   SPIDER_DEVICE static constexpr auto down() { return mirror_axis(Stencil::row_rules(), is_even, ry); }
-  /// Strips that turn at one face and end at the other took 3 to 5 % longer, or spilled.
+  /// Strips that mirror at one face and end at the other took 3 to 5 % longer, or spilled.
   SPIDER_DEVICE static constexpr auto across() {
     constexpr auto rules = Stencil::column_rules();
     constexpr bool is_constant = rules.low == FaceRule::constant || rules.high == FaceRule::constant;
@@ -124,13 +122,13 @@ struct Stepping2d {
   static constexpr auto x_rules = x_axis.rules;
   static constexpr bool top_acts = y_axis.is_closed_low(), bottom_acts = y_axis.is_closed_high();
   static constexpr bool left_acts = x_axis.is_closed_low(), right_acts = x_axis.is_closed_high();
-  /// Where one face along y turns and the other ends, steps of a field of few rows reach from one to the
+  /// If one face along y mirrors and the other ends, steps of a field of few rows reach from one to the
   /// other: there both end.
   static constexpr bool may_have_few_rows = y_axis.mirrors() && (top_acts || bottom_acts);
 
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
-  /// Sums of `cross` and `rings` are rows of u, too, where no face adds images to them: then no others wait.
+  /// Sums of `cross` and `rings` contain rows of u if no face adds images to them: then no other rows wait.
   static constexpr bool partial_sums_contain_rows =
       (form == RowForm::cross && y_rules.high != FaceRule::mirror) ||
       (form == RowForm::rings && !top_acts && !bottom_acts);
@@ -151,26 +149,26 @@ struct Stepping2d {
   static constexpr int overlap_columns =
       (all_steps * rx + vector_elements - 1) / vector_elements * vector_elements;
   static constexpr int useful = width - 2 * overlap_columns;
-  /// A field's that a strip has with some of what lies beyond the faces.
+  /// Columns of a field in one strip with some ghost cells.
   static constexpr int whole_columns = width - larger(1, rx);
   static_assert(useful > 0, "strips have outputs");
 
-  // Lanes are apart by an odd number of vectors, so that they meet no bank twice. Inputs of two bytes wait as
-  // cells and become numbers a batch later.
+  // Lanes are an odd number of vectors apart, which avoids bank conflicts. Inputs of two bytes wait as cells
+  // and become numbers a batch later.
   static constexpr int lane_vectors = columns / vector_elements;
   static constexpr int number_bytes = Numbers::element_bytes;
   static constexpr int vector_numbers = vector_bytes / number_bytes;
-  static constexpr int number_vectors = columns / vector_numbers;  ///< of a lane
+  static constexpr int number_vectors = columns / vector_numbers;  ///< per lane
   static constexpr int row_bytes = 32 * vector_bytes * (number_vectors | 1);
-  static constexpr int spread = vector_elements / vector_numbers;  ///< vectors of numbers of one of cells
-  /// Of a batch, and behind them those of the step before.
+  static constexpr int spread = vector_elements / vector_numbers;  ///< vectors of numbers per vector of cells
+  /// Rows of a batch, and after them those of the step before.
   static constexpr int slot_rows = reads_before ? 2 * batch : batch;
   static constexpr int slot_bytes = slot_rows * row_bytes;
   static constexpr bool staged = Cells::element_bytes != number_bytes;
   static constexpr int input_row_bytes = staged ? width * Cells::element_bytes : row_bytes;
   static constexpr int input_slot_bytes = slot_rows * input_row_bytes;
   static constexpr int input_slots = ahead + 1;
-  /// Behind the inputs two slots for each hand-over: the inputs as numbers, from warp to warp, and the
+  /// After the inputs two slots for each hand-over: the inputs as numbers, from warp to warp, and the
   /// results.
   static constexpr int chain = input_slots * input_slot_bytes;
   static constexpr int before_chain = staged ? 1 : 0;  ///< hand-overs before that of the first warp
@@ -181,11 +179,11 @@ struct Stepping2d {
   static constexpr int point_table = table + 8 * width;  ///< where in a row the points' fields lie
   static constexpr int shared_bytes = point_table + (point_fields > 0 ? 4 * width : 0);
 
-  /// Where vector i is in a row of numbers, in bytes.
+  /// Offset of vector i in a row of numbers, in bytes.
   SPIDER_DEVICE static device::Shared place_of(int i) {
     return static_cast<device::Shared>(vector_bytes * (number_vectors % 2 == 0 ? i + i / number_vectors : i));
   }
-  /// And where column c is in a row of inputs.
+  /// The same of column c in a row of inputs.
   SPIDER_DEVICE static device::Shared input_place(int c) {
     return staged ? static_cast<device::Shared>(c * Cells::element_bytes)
                   : place_of(c / vector_numbers) +
@@ -201,7 +199,7 @@ struct Stepping2d {
     for (int i = 0; i < k; ++i) power *= unit;
     return power;
   }
-  /// A face's constant, as step k of a warp has it.
+  /// A face's constant, at step k of a warp.
   template <int k>
   SPIDER_DEVICE static Number constant_of(typename Numbers::Element bits) {
     constexpr auto scale = static_cast<Number>(1 / unit_power(k));
@@ -213,15 +211,15 @@ struct Stepping2d {
   enum class Path { interior, x_boundary, y_boundary };
 
   using Row = Number[columns];
-  /// A row with the cells beside it, which other lanes have; column c is at rx + c.
+  /// A row with the neighbouring cells of other lanes; column c is at rx + c.
   using WideRow = Number[columns + 2 * rx];
-  /// The sums of a step and rows that wait; of a window the rows before the one that comes next.
+  /// The sums of a step and rows that wait; for a window the rows before the next one.
   static constexpr int state_rows = 2 * ry + kept_rows;
   static constexpr int state_cells = is_window ? columns + 2 * rx : columns;
   using Sums = Number[state_rows][state_cells];
 
-  /// The fields of the next row, being loaded, and those of the rows that the steps of a warp complete, from
-  /// the first step on.
+  /// The fields of the next row, being loaded, and those of the rows that the steps of a warp complete, in
+  /// the order of the steps.
   struct FieldRows {
     SteppedPoints<Stencil, columns> next;
     Row row[(steps - 1) * ry + 1][point_fields];
@@ -238,7 +236,7 @@ struct Stepping2d {
     Span readable_rows;  ///< that taps reach from the box, where the field or its halo has them
     Span readable_columns;
     bool left_face, right_face, narrow;
-    bool few_rows;       ///< never without may_have_few_rows, which compilers do not see everywhere
+    bool few_rows;       ///< only if may_have_few_rows, which compilers do not always see
     FarSpan point_rows;  ///< whose further fields can be read
     FarSpan point_columns;
     bool plain_points;  ///< fields of all columns of the strip in vectors
@@ -254,7 +252,7 @@ struct Stepping2d {
     return find_index(rules, y, w.rows);
   }
 
-  /// What the steps read of an axis whose taps reach `low` to `high`, from `box` on.
+  /// The cells of an axis that the steps read for `box`, with taps from `low` to `high`.
   template <class Axis>
   SPIDER_DEVICE static Span find_readable_span(const Axis& axis, const Span& box, int low, int high,
                                                std::int32_t extent) {
@@ -264,7 +262,7 @@ struct Stepping2d {
     return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
   }
 
-  /// That of a block of a box.
+  /// The walk of a block of a box.
   SPIDER_DEVICE static bool find_walk(const SweepArguments& f, const Box& box, const OverlappingGrid& grid,
                                       std::int32_t block, Walk& w) {
     w.rows = static_cast<std::int32_t>(f.extent[1]);
@@ -314,15 +312,15 @@ struct Stepping2d {
   // Copies.
 
   /// How a strip's rows are copied: in vectors from their own places, in vectors from places of a table, with
-  /// single cells beyond faces that turn, or cell by cell.
+  /// single cells outside mirrored faces, or cell by cell.
   enum class Copies { direct, vectors, cells };
 
-  /// Cells of a row beyond such a face: a warp takes 32 together.
+  /// Cells of a row outside such a face: a warp copies 32 together.
   static constexpr int ghost_pieces = x_axis.mirrors() ? (overlap_columns + 31) / 32 : 0;
   static_assert(32 * ghost_pieces + width / vector_elements <= width, "the table has room for them");
 
-  /// Columns of a strip that lie beyond faces that turn, in whole vectors: those before `low`, and from
-  /// `high` to before `end`.
+  /// Columns of a strip outside mirrored faces, in whole vectors: those before `low`, and from `high` to
+  /// before `end`.
   struct MirrorGhosts {
     std::int32_t low, high, end;
 
@@ -341,15 +339,15 @@ struct Stepping2d {
     return mirrors;
   }
 
-  /// Where a wanted column is taken from.
+  /// Where a requested column is read.
   SPIDER_DEVICE static std::int32_t find_input_column(const Walk& w, std::int32_t x) {
     constexpr auto axis = across();
     if constexpr (axis.mirrors()) return mirror_index(axis.rules, x, w.cols);
     return static_cast<std::int32_t>(wrap_index(axis.rules, x, w.cols));
   }
 
-  /// Fills the table of places, {from, to} for each vector or cell; unwanted ones have no place, and are zero
-  /// for ever.
+  /// Fills the table of places, {from, to} for each vector or cell; those not needed have no place, and stay
+  /// zero.
   SPIDER_DEVICE static Copies plan_copies(const SweepArguments& f, const Walk& w) {
     const auto aligned = [&] { return f.aligned_input && (!reads_before || f.aligned_output); };
     const int thread = device::warp_index() * 32 + device::lane_index();
@@ -361,7 +359,7 @@ struct Stepping2d {
       constexpr auto axis = across();
       return readable.holds(x) && (axis.mirrors() || holds_index(axis.rules, x, w.cols));
     };
-    // Cells beyond faces that turn are listed behind the vectors.
+    // Cells outside mirrored faces are listed after the vectors.
     [[maybe_unused]] MirrorGhosts mirrors{};
     if constexpr (x_axis.mirrors()) mirrors = find_mirror_ghosts(w);
     std::uint32_t broken = 0;
@@ -400,7 +398,7 @@ struct Stepping2d {
     return by_cells ? Copies::cells : Copies::vectors;
   }
 
-  /// Where row y is taken from; where there is none, or none is needed, any row will do.
+  /// Where row y is read; any row will do if there is none, or none is needed.
   SPIDER_DEVICE static std::int32_t find_input_row(const Walk& w, std::int32_t y) {
     y = clamp(y, w.readable_rows.begin, w.readable_rows.end - 1);
     if (!holds_row(w, y)) return clamp(y, 0, w.rows - 1);
@@ -480,7 +478,7 @@ struct Stepping2d {
 
   SPIDER_DEVICE static Number take(Number v, int source) { return take_number<Numbers>(v, source); }
 
-  /// Of a row of nothing they are zero, whatever the rule.
+  /// They are zero in an empty row, whatever the rule.
   template <bool edge, int k, bool both = true>
   SPIDER_DEVICE static void find_sides(const Walk& w, const Row& u, Sides& s, bool nothing = false) {
     const int lane = device::lane_index();
@@ -533,7 +531,7 @@ struct Stepping2d {
     return sum;
   }
 
-  /// The same from nothing.
+  /// The same starting from zero.
   SPIDER_DEVICE static Number begin_sum(const Row& u, const Sides& s, int dy, int c) {
     Number sum = 0;
     bool first = true;
@@ -547,7 +545,7 @@ struct Stepping2d {
     return sum;
   }
 
-  /// Adds row `u` of a step and gives the row of the next step that is complete.
+  /// Adds row `u` of a step and returns the row of the next step that it completes.
   template <bool edge, int k>
   SPIDER_DEVICE static void add_row(const Walk& w, Sums& sums, const Row& u, Row& out, bool nothing = false) {
     Sides s;
@@ -589,8 +587,8 @@ struct Stepping2d {
 
   template <bool edge, int k>
   SPIDER_DEVICE static void add_by_rings(const Walk& w, const Row& u, const Sides& s, Sums& sums, Row& out) {
-    // near[c] = u[c - 1] + last[c], far[c] = u[c - 2] + last but one[c]; a point has those here and one or
-    // two beyond.
+    // near[c] = u[c - 1] + last[c], far[c] = u[c - 2] + last but one[c]; a point uses its own and one or two
+    // more.
     const Number weight = Stencil::weight(0, 1);
     const Number center = Stencil::weight(0, 0);
     Number near[columns + 1];
@@ -621,7 +619,7 @@ struct Stepping2d {
     const Number weight = Stencil::weight(0, 1);
     const Number center = Stencil::weight(0, 0);
     const int lane = device::lane_index();
-    // The pair beyond the last column is the right lane's first, from this lane's last cell and the row
+    // The pair after the last column is the right lane's first, from this lane's last cell and the row
     // before.
     Number above = take(sums[1][0], lane + 1);
     if constexpr (edge && right_acts) {
@@ -666,7 +664,7 @@ struct Stepping2d {
   template <bool add, int k>
   SPIDER_DEVICE static void to_plain_sums(const Walk& w, Sums& sums) {
     if constexpr (form == RowForm::rings) {
-      // To the sums of RowForm::taps, or back; sums[2] and sums[3] are rows.
+      // Converts to the sums of RowForm::taps, or back; sums[2] and sums[3] are rows.
       const Number weight = Stencil::weight(0, 1);
       if (!add) {
         SPIDER_UNROLL
@@ -707,7 +705,7 @@ struct Stepping2d {
     }
   }
 
-  /// Adds what rows beyond a face in y take from row y, `u`, to the sums and to the row that is complete.
+  /// Adds row y, `u`, once more for its mirror images outside a face in y: to sums and the complete row.
   template <int k>
   SPIDER_DEVICE static void add_images(const Walk& w, Sums& sums, std::int32_t y, const Row& u, Row& out) {
     // Bit 2 ry + d: row y + d is one.
@@ -739,7 +737,7 @@ struct Stepping2d {
     to_plain_sums<false, k>(w, sums);
   }
 
-  /// Makes a row near a face in y what step k sees there. Is it nothing, since images of rows give it?
+  /// Makes a row near a face in y as step k sees it. True if it is empty: images of rows replace it.
   template <int k>
   SPIDER_DEVICE static bool fill_row(const Walk& w, std::int32_t y, Row& u) {
     const bool here = holds_row(w, y);
@@ -753,7 +751,7 @@ struct Stepping2d {
     return nothing;
   }
 
-  /// Adds a row near a face in y; `y` is the row of u, or where none is.
+  /// Adds a row near a face in y; `y` is the row of u, or of its place if there is none.
   template <int k>
   SPIDER_DEVICE static void add_row_at_face(const Walk& w, Sums& sums, std::int32_t y, Row& u, Row& out) {
     const bool nothing = fill_row<k>(w, y, u);
@@ -762,7 +760,7 @@ struct Stepping2d {
     if (holds_row(w, y) && (near || (may_have_few_rows && w.few_rows))) add_images<k>(w, sums, y, u, out);
   }
 
-  /// Of a field narrower than a strip with faces on both sides: cells beyond them, through shared memory.
+  /// For a field narrower than a strip with faces on both sides: fills ghost cells through shared memory.
   template <int k>
   SPIDER_DEVICE static void fill_columns(const Walk& w, Row& u) {
     if constexpr (left_acts && right_acts) {
@@ -800,8 +798,8 @@ struct Stepping2d {
     }
   }
 
-  /// Before row y is added: the fields of the row that the first step completes come to the lanes that have
-  /// its columns, and those of the next one are asked for.
+  /// Before row y is added: passes the fields of the row that the first step completes to the lanes with its
+  /// columns, and requests those of the next row.
   SPIDER_DEVICE static void move_points(const Arguments& f, const Walk& w, Points& points, std::int32_t y) {
     if constexpr (point_fields > 0) {
       using Next = SteppedPoints<Stencil, columns>;
@@ -842,13 +840,13 @@ struct Stepping2d {
     }
   }
 
-  /// The row of u that lies ry before the one that is to be added.
+  /// The row of u that lies ry before the next one to add.
   SPIDER_DEVICE static const Row& earlier_row(const Sums& sums) {
     return sums[kept_rows > 0 ? 2 * ry : (form == RowForm::cross ? 1 : 2)];
   }
 
-  /// What becomes of the sums of a point in the lane's column c, where u was, and `before` the step before;
-  /// k is the step of a warp.
+  /// The result of a point's sums in the lane's column c; it replaces u, and `before` is the step before; k
+  /// is the step of a warp.
   template <int k>
   SPIDER_DEVICE static Number update_point(const Arguments& f, const Points& points,
                                            const std::int64_t (&place)[2], int c, Number u,
@@ -865,7 +863,7 @@ struct Stepping2d {
     return Stencil::update(point);
   }
 
-  /// Makes the sums of row y the result of step k of a warp; `u` is what they replace.
+  /// Replaces the sums of row y by the result of step k of a warp; `u` are the old values.
   template <int k>
   SPIDER_DEVICE static void update_row(const Arguments& f, const Points& points, std::int32_t y,
                                        std::int32_t x, const Row& u, Row& out) {
@@ -880,7 +878,7 @@ struct Stepping2d {
     }
   }
 
-  /// What RowForm::window sees: of rows y - 2 ry to y of step k, all sums of row y - ry, made its results.
+  /// RowForm::window: computes all sums of row y - ry from rows y - 2 ry to y of step k, and its results.
   template <int k>
   SPIDER_DEVICE static void update_window(const Arguments& f, const Points& points, std::int32_t y,
                                           std::int32_t x, const WideRow (&rows)[2 * ry + 1],
@@ -909,8 +907,8 @@ struct Stepping2d {
     }
   }
 
-  /// Rows beyond faces in y that the rule takes from others, which wait beside them: those that a row of
-  /// results within the field reaches lie no farther from it than the rows beyond.
+  /// Rows outside faces in y that the rule takes from other rows, which wait with them: a row of results
+  /// within the field reaches no row farther from the face than its ghost rows.
   SPIDER_DEVICE static void copy_images(const Walk& w, std::int32_t y, WideRow (&rows)[2 * ry + 1]) {
     const std::int32_t first = y - 2 * ry;
     SPIDER_UNROLL
@@ -926,8 +924,8 @@ struct Stepping2d {
     }
   }
 
-  /// take_step() of RowForm::window. `before` is row y - ry of the step before, and becomes row y - 2 ry of
-  /// this one, or of the last step row y - ry.
+  /// take_step() for RowForm::window. `before` is row y - ry of the step before, and becomes row y - 2 ry of
+  /// this one, or in the last step row y - ry.
   template <Path path, int k>
   SPIDER_DEVICE static void take_step_of_window(const Arguments& f, const Walk& w, Sums& window,
                                                 const Points& points, std::int32_t y, bool is_last, Row& u,
@@ -955,7 +953,7 @@ struct Stepping2d {
     }
   }
 
-  /// Adds row y to the sums of step k and gives the row y - ry of the next step.
+  /// Adds row y to the sums of step k and returns row y - ry of the next step.
   template <Path path, int k>
   SPIDER_DEVICE static void take_step(const Arguments& f, const Walk& w, Sums& sums, const Points& points,
                                       std::int32_t y, Row& u, Row& out) {
@@ -999,7 +997,7 @@ struct Stepping2d {
     for (int c = 0; c < columns; ++c) u[c] = out[c];
   }
 
-  /// The true numbers of what a warp has.
+  /// Multiplies a row of a warp to its true numbers.
   SPIDER_DEVICE static void scale_row(Number factor, Row& u) {
     if constexpr (Stencil::back != Number{1} || Stencil::last != Number{1}) {
       SPIDER_UNROLL
@@ -1032,7 +1030,7 @@ struct Stepping2d {
     }
   }
 
-  /// Calls `take(row, vector of a row)` for this warp's part of the vectors of cells of so many rows.
+  /// Calls `take(row, vector of a row)` for this warp's part of the vectors of that many rows.
   template <int rows, class Take>
   SPIDER_DEVICE static void share_rows(int warp, const Take& take) {
     constexpr int pieces = rows * lane_vectors;
@@ -1044,7 +1042,7 @@ struct Stepping2d {
     }
   }
 
-  /// Of a batch of inputs, cells of two bytes, makes numbers.
+  /// Converts a batch of inputs, cells of two bytes, to numbers.
   SPIDER_DEVICE static void widen_inputs(int warp, device::Shared from, device::Shared to) {
     share_rows<slot_rows>(warp, [&](int j, int v) {
       const device::Vector cells = device::load_shared(
@@ -1064,7 +1062,7 @@ struct Stepping2d {
     });
   }
 
-  /// Stores a batch of results, rows from `first` on, in whole vectors where that is possible.
+  /// Stores a batch of results, rows from `first` on, in whole vectors if possible.
   SPIDER_DEVICE static void store_results(const Arguments& f, const Walk& w, int warp, bool whole,
                                           std::int32_t first, device::Shared from) {
     share_rows<all_steps == 1 ? batch : slot_rows>(warp, [&](int j, int v) {
@@ -1098,7 +1096,7 @@ struct Stepping2d {
     });
   }
 
-  /// What is the same in all rounds of a walk.
+  /// Loop invariants of a walk.
   struct SweepPlan {
     Copies copies;
     int warp;
@@ -1106,7 +1104,7 @@ struct Stepping2d {
     std::int32_t batches, rounds;
   };
 
-  /// Rounds in which no warp is near a face in y, so that rows follow each other in straight code.
+  /// Rounds in which no warp is near a face in y, so that rows follow in straight code.
   SPIDER_DEVICE static Span find_plain_rounds(const Walk& w, const SweepPlan& plan) {
     if (w.narrow || w.few_rows) return {plan.rounds, plan.rounds};
     // The last warp's last step takes row y in round before_chain + warps - 1 + (y + late - start) / batch.
@@ -1130,8 +1128,8 @@ struct Stepping2d {
     const auto lane_place = place_of(number_vectors * device::lane_index());
     const std::int32_t first_row = w.start - warp * steps * ry;
     const std::int32_t first_result = w.start - all_steps * ry;
-    // Where batches are requested far enough ahead, half of the warps move data behind their rows, so that
-    // some warps compute while others do.
+    // If batches are requested far enough ahead, half of the warps move data after their rows, so that some
+    // warps compute while others move.
     const bool moves_first = ahead == 1 || warp < (warps + 1) / 2;
     SPIDER_NO_UNROLL
     for (std::int32_t round = rounds.begin; round < rounds.end; ++round) {
@@ -1191,7 +1189,7 @@ struct Stepping2d {
 
   SPIDER_DEVICE static void run(const Arguments& f, const Walk& w) {
     SweepPlan plan;
-    // Through a shuffle, so that the compiler knows it is the same for the warp, and shuffles need no care.
+    // Through a shuffle, so that the compiler knows it is warp-uniform, and shuffles need no divergence code.
     plan.warp = static_cast<int>(device::shuffle(static_cast<std::uint32_t>(device::warp_index()), 0));
     const Span& stored = w.stored_columns;
     plan.whole = f.aligned_output && w.x0 % vector_elements == 0 && stored.begin % vector_elements == 0 &&
@@ -1262,7 +1260,7 @@ constexpr SweepForm stepping2d_form() {
        Kernel::overlap_columns,
        Kernel::vector_elements,
        2 * Kernel::overlap_rows + (Kernel::before_chain + Stencil::warps + Stencil::ahead) * Stencil::batch}};
-  // What walks at faces cost more, in percent of their rows and in rows: measured on an H200.
+  // Extra cost of walks at faces, in percent of their rows and in rows, measured on an H200.
   constexpr bool ends = Kernel::left_acts && Kernel::right_acts;
   constexpr int face_steps =
       (Kernel::folds_rings ? 3 : 2) * Kernel::overlap_rows + Stencil::batch * Stencil::warps;

@@ -1,17 +1,17 @@
 /// Many time steps of a 3D stencil in one sweep, on CUDA cores.
 ///
 /// A block has a tile of 128 columns by some rows and walks along z. Its warps are `warps_down` one below the
-/// other, with `rows` rows each, times `steps` chained in time: each takes one step. A warp adds each plane
-/// that it is given to the sums of the planes that it reaches, four columns a lane, in registers; a sum that
-/// is complete is a plane of the next step, which it hands on through shared memory, as numbers. There the
-/// warps of the next step find it, with the rows of their neighbours, after a barrier a plane. Tiles overlap
-/// by the columns and rows that all steps reach on each side, walks by the planes: results there are not
-/// exact and are not stored.
+/// other, with `rows` rows each, times `steps` chained in time: each takes one step. A warp adds each input
+/// plane to the sums of the planes that it reaches, four columns a lane, in registers; a complete sum is a
+/// plane of the next step, which it passes on through shared memory, as numbers. The warps of the next step
+/// read it there, with the rows of their neighbours, after one barrier a plane. Tiles overlap by the columns
+/// and rows that all steps reach on each side, walks by the planes: results there are not exact and are not
+/// stored.
 ///
 /// Faces. Outside `halo` and `periodic` faces the field continues: ghost cells are stepped like others. Ghost
 /// cells of mirroring faces are stepped, too, where the stencil `is_even`: their input is the mirrored field.
 /// Outside the other faces the field ends. Constants along x and y lie in all planes in shared memory from
-/// the start, and nothing else stays written there. Other columns are filled in every plane that is handed
+/// the start, and nothing else stays written there. Other columns are filled in every plane that is passed
 /// on, by the rule, and other rows are read from where the rule finds them. For radius 1 each step also
 /// publishes the ghost plane, or adds the first plane twice where it equals its ghost. For other radii, and
 /// for `mirror` at the low face, whose ghost plane would come too late, a plane near a face is added once,
@@ -22,19 +22,18 @@
 /// - rows of a lane, warps_down, steps; blocks_per_multiprocessor;
 /// - ahead: planes requested ahead, at least 2;
 /// - plane_low, plane_high, row_low, row_high, column_low, column_high: lowest and highest offset of a tap,
-/// at
-///   most and at least 0;
+///   at most and at least 0;
 /// - is_even: are its weights even along all axes, reach one cell, and is there no update?
 /// - has_diagonal_taps: is there a tap with dy != 0 and dx != 0?
-/// - form, weight(dz, dy, dx), of several sums sum_count and weight(sum, dz, dy, dx); last: what results are
-/// multiplied with, so that all weights sum up rightly;
+/// - form, weight(dz, dy, dx), of several sums sum_count and weight(sum, dz, dy, dx); last: the factor of
+///   results, so that the weights have the right sum;
 /// - plane_rules(), row_rules(), column_rules(): the boundary; values are numbers, whatever the cells are.
 ///
-/// Where it is Updated (spider/sums/update.h), complete rows become what the update makes of them before they
-/// are handed on; the planes of u that it replaces wait in registers. Then `last` is 1. Where it reads
-/// `previous`, the first step finds it at the point, like a field. For the others planes stay in shared
-/// memory until the step behind the one that is given them has completed them, and so u need not wait in
-/// registers. The last step stores its u, too.
+/// Where it is Updated (spider/sums/update.h), the update replaces complete rows before they are passed on;
+/// the planes of u that it replaces wait in registers. Then `last` is 1. Where it reads `previous`, the first
+/// step finds it at the point, like a field. For the other steps planes stay in shared memory until the step
+/// after the one that reads them has completed them, so u need not wait in registers. The last step stores
+/// its u, too.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -55,7 +54,7 @@
 namespace spider {
 inline namespace device_4 {
 
-/// How a plane is added to the sums where no face is near along z.
+/// How a plane is added to the sums if no face is near along z.
 enum class PlaneForm {
   taps,  ///< a product for each tap
   even,  ///< radius 1, weights even along all axes: pairs of cells and of rows share sums
@@ -79,24 +78,24 @@ template <class Stencil>
 struct Stepping3dLayout : StepShape<Stencil, Stencil::is_even> {
   using Shape = StepShape<Stencil, Stencil::is_even>;
   static constexpr int warps = Shape::warps_down * Shape::steps;
-  // A plane in shared memory: the tile's rows between ry rows on each side, which hold nothing that counts
-  // but constants of faces.
+  // A plane in shared memory: the tile's rows between ry rows on each side, of which only constants of faces
+  // are used.
   static constexpr int margin_rows = Shape::ry;
   static constexpr int plane_rows = Shape::height + 2 * margin_rows;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
-  /// Planes of the input: those ahead, and those that wait for two steps to complete them, or for a single
+  /// Planes of the input: those requested ahead, and those that wait for two steps to complete them, or for
   /// one.
   static constexpr int waiting = reads_before ? (Shape::steps > 1 ? 2 * Shape::rz + 1 : Shape::rz) : 0;
   static constexpr int input_slots = Shape::ahead + 1 + waiting;
   static constexpr int level_bytes = plane_rows * Shape::row_bytes;
   static constexpr int levels = input_slots * plane_rows * Shape::input_row_bytes;
-  /// Planes between two steps: one is being written, one read; and what waits. Behind the last but one
-  /// nothing waits for two steps.
+  /// Planes between two steps: one is written, one read, and others wait. After the last step but one nothing
+  /// waits for two steps.
   static constexpr int level_slots = reads_before ? 2 * Shape::rz + 3 : 2;
   static constexpr int last_level_slots = reads_before ? Shape::rz + 2 : 2;
   static constexpr int level_planes = Shape::steps > 1 ? (Shape::steps - 2) * level_slots + last_level_slots
                                                        : 0;
-  /// On both sides: those that taps reach, and those that a lane has beside some of the field's.
+  /// On both sides: the cells that taps reach, and the others of lanes with some of the field's.
   static constexpr int most_beyond = 2 * Shape::larger(Shape::rx, Shape::columns - 1);
   /// Columns to fill: to, from; value.
   static constexpr int beyond = levels + level_planes * level_bytes;
@@ -135,7 +134,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr int plane_rows = Layout::plane_rows;
   static_assert(rx <= columns, "taps lead to neighbouring lanes at most");
   static_assert(ahead >= 2, "a plane is complete before the round that takes it");
-  /// Are rows beyond a face read from where others lie?
+  /// True if rows outside a face are read at other places.
   static constexpr bool maps_rows = (Tile::y_axis.is_closed_low() && y_rules.low != FaceRule::constant) ||
                                     (Tile::y_axis.is_closed_high() && y_rules.high != FaceRule::constant);
   static constexpr bool prefills_constants = Tile::prefills_rows || Tile::prefills_columns;
@@ -147,48 +146,48 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   static constexpr int plane_weights = sum_count * (2 * rz + 1) * dy_count * dx_count;
   static constexpr int number_bytes = Numbers::element_bytes;
   static constexpr int vector_numbers = vector_bytes / number_bytes;
-  static constexpr int lane_vectors = columns / vector_numbers;  ///< of numbers
-  /// Of planes near faces, a table a warp.
+  static constexpr int lane_vectors = columns / vector_numbers;  ///< in numbers
+  /// For planes near faces, a table per warp.
   static constexpr int face_weights =
       (places + 4 * plane_rows + number_bytes - 1) / number_bytes * number_bytes;
   static constexpr bool updates = HasUpdate<Stencil>::value;
-  /// Have rows that store vectors code of their own? Of more weights, or an update, compilers would take
-  /// minutes.
+  /// Whether rows that store vectors have their own code. With more weights, or an update, compilers would
+  /// take minutes.
   static constexpr bool stores_apart = !updates && plane_weights <= 27;
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
   static constexpr bool reads_before = UpdateReads<Stencil>::before;
   static constexpr bool reads_points = point_fields > 0 || reads_before;
   static constexpr bool waits_for_sums = UpdateReads<Stencil>::input && !reads_before;
-  /// Where in a plane the points' fields lie: the tile's columns, then its rows.
+  /// Places of the points' fields in a plane: the tile's columns, then its rows.
   static constexpr int point_table =
       (face_weights + (adds_images ? number_bytes * warps * plane_weights : 0) + 15) / 16 * 16;
   static constexpr int mirror_ghosts =
       point_table + (reads_points ? (4 * (width + height) + 15) / 16 * 16 : 0);
   static constexpr int tile_flags =
       (mirror_ghosts + (Tile::x_axis.mirrors() ? 8 * 32 * warps : 0) + 15) / 16 * 16;
-  /// Of a lane's piece in each of the rows that its warp requests.
+  /// For a lane's piece in each of the rows that its warp requests.
   static constexpr int offset_vectors = (Tile::rows_of_warp + 3) / 4;
   static constexpr int copy_offsets = tile_flags + 16 * 32 * warps;
-  static constexpr int ranges = copy_offsets + 16 * 32 * warps * offset_vectors;  ///< as store_flags says
+  static constexpr int ranges = copy_offsets + 16 * 32 * warps * offset_vectors;  ///< as in store_flags
   static constexpr int shared_bytes = ranges + 48;
   static constexpr std::uint32_t none = ~0U;
   static constexpr int value_at = number_bytes == 8 ? 1 : 2;  ///< word of the value in an entry of `beyond`
 
-  /// Of the planes z - rz .. z + rz - 1 where z comes next.
+  /// Sums of planes z - rz .. z + rz - 1, where z is the next plane.
   using Sums = Number[sum_count][2 * rz][rows][columns];
   using Outputs =
-      OutputSums<Stencil, columns>;  ///< the sums of a row, and in the place of the first its results
+      OutputSums<Stencil, columns>;  ///< the sums of a row; the results of that row replace the first
   static_assert(sum_count == 1 || form == PlaneForm::taps, "several sums share nothing");
 
   // Tables.
 
-  /// Has the lane of a tile's column one of the field's, so that it writes all of its columns?
+  /// True if the lane of a tile's column has one of the field's, so that it writes all of its columns.
   SPIDER_DEVICE static bool is_written(const TileSweep& w, std::int32_t column) {
     const std::int32_t x = w.x0 + column / columns * columns;
     return !Tile::is_constant_column(w, x) || !Tile::is_constant_column(w, x + columns - 1);
   }
 
-  /// Columns of the tile that have to be filled, of all warps alike: how many.
+  /// Lists the columns of the tile to fill, for all warps alike; returns their number.
   SPIDER_DEVICE static int list_columns_beyond(const TileSweep& w) {
     int count = 0;
     if constexpr (columns_end && rx > 0) {
@@ -218,7 +217,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return count;
   }
 
-  /// Fills all planes with nothing, and with what never changes, and the tables.
+  /// Clears all planes, and fills in constants and the tables.
   SPIDER_DEVICE static void prepare(const TileSweep& w) {
     for (int i = thread_index(); i < beyond / 16; i += warps * 32)
       device::store_shared(static_cast<Shared>(16 * i), device::Vector{});
@@ -230,7 +229,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       // Rows that no stored output depends on may hold anything.
       if (place < 0 || place >= plane_rows) place = j;
       if (from.constant && !Tile::is_constant_row(w, y)) {
-        // Of a small field that turns back at one face the constant beyond the other.
+        // A small field mirrors the constant of one face at the other.
         place = (y_rules.low == FaceRule::constant ? -1 : w.extent[1]) - (w.y0 - ry);
         if (place < 0 || place >= plane_rows) place = j;
       }
@@ -240,7 +239,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     if constexpr (prefills_constants) prefill_constants(w);
   }
 
-  /// Where constant faces meet, that along x counts before that along y.
+  /// Where constant faces meet, x has precedence over y.
   SPIDER_DEVICE static void prefill_constants(const TileSweep& w) {
     constexpr int planes = input_slots + Layout::level_planes;
     const bool inside =
@@ -269,7 +268,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// Fills the columns beyond faces in `count` rows of a plane, from `first` on, by some threads.
+  /// Fills the columns outside faces in `count` rows of a plane, from `first` on, by some threads.
   template <class Plane>
   SPIDER_DEVICE static void fill_columns(Shared plane, int first, int count, int columns_beyond, int thread,
                                          int threads) {
@@ -297,8 +296,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// Hands on a warp's rows of the plane beyond a face: `to` is where they go, `from` where the rule finds
-  /// others than constants.
+  /// Passes on a warp's rows of the plane outside a face: `to` is their place, `from` the rows that a rule
+  /// other than a constant takes.
   SPIDER_DEVICE static void emit_ghost_plane(FaceRule rule, Word value, bool written, Shared to,
                                              Shared from) {
     if (!written) return;
@@ -317,7 +316,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// All columns of a lane in a row of numbers.
+  /// Sets all columns of a lane in a row of numbers to a constant.
   SPIDER_DEVICE static void store_constant(Shared to, Word value) {
     device::Vector constants;
     SPIDER_UNROLL
@@ -327,8 +326,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       device::store_shared(to + static_cast<Shared>(v * vector_bytes), constants);
   }
 
-  /// Puts constants back into a warp's rows beyond faces, which are handed on like others. Taps of the field
-  /// reach the nearest only.
+  /// Restores constants in a warp's rows outside faces, which are passed on like others. Taps of the field
+  /// reach only the nearest ones.
   SPIDER_DEVICE static void restore_constant_rows(const TileSweep& w, int first, bool written, Shared to) {
     if (!written) return;
     constexpr auto along = Tile::lines();
@@ -399,8 +398,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// The slots that a round uses, of the input's planes and of those between steps: counted, since their
-  /// numbers are known, but not which ring a warp has.
+  /// The slots that a round uses, of the input's planes and of those between steps. Counters, since their
+  /// numbers are known at compile time, but not which ring a warp has.
   struct PipelineStage {
     std::int32_t number = 0;
     std::int32_t input = 0, level = 0, last_level = 0;
@@ -415,7 +414,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   };
 
-  /// The plane that step `step` handed on so many rounds ago.
+  /// The plane that step `step` passed on that many rounds ago.
   SPIDER_DEVICE static Shared level_of(int step, const PipelineStage& round, int ago) {
     if constexpr (!reads_before) {
       return static_cast<Shared>(levels + (2 * step + ((round.number + ago) & 1)) * level_bytes);
@@ -427,13 +426,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// And the plane of the input that the first step took.
+  /// The input plane of the first step.
   SPIDER_DEVICE static Shared input_of(const PipelineStage& round, int ago) {
     const std::int32_t slot = round.input - ago;
     return static_cast<Shared>((slot < 0 ? slot + input_slots : slot) * input_bytes);
   }
 
-  // Loops as template arguments: the compiler would not unroll so many, and would look weights up.
+  // Loops as template arguments: the compiler would not unroll that many, and would look weights up.
 
   template <int... i>
   using Indices = std::integer_sequence<int, i...>;
@@ -454,14 +453,14 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     (add_tap<which, dz, dy, at - rx>(u, s, sum), ...);
   }
 
-  /// To the sums of planes beside the one that is complete.
+  /// Adds to the sums of planes other than the one that is complete.
   template <int which, int dy, int i, int... q>
   SPIDER_DEVICE static void add_to_planes(const Row& u, const Sides& s, Sums& sums,
                                           Indices<q...> /*planes*/) {
     (add_taps<which, rz - 1 - q, dy>(u, s, sums[which][q][i], UpTo<dx_count>{}), ...);
   }
 
-  /// To all sums.
+  /// Adds to all sums.
   template <int dy, int i, int... which>
   SPIDER_DEVICE static void add_to_sums(const Row& u, const Sides& s, Sums& sums, Outputs& out,
                                         Indices<which...> /*sums*/) {
@@ -469,7 +468,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     (add_to_planes<which, dy, i>(u, s, sums, UpTo<2 * rz>{}), ...);
   }
 
-  /// Row j of a plane to row i of the outputs.
+  /// Adds row j of a plane to row i of the outputs.
   template <int j, int i, class Finish>
   SPIDER_DEVICE static void add_to_row(const Row& u, const Sides& s, Sums& sums, Outputs (&out)[rows],
                                        const Finish& finish) {
@@ -508,8 +507,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     (add_row<j - ry>(source, next, sums, out, finish), ...);
   }
 
-  /// Before the first row that row i of the outputs takes: `out` becomes the sum of the plane that is to be
-  /// complete, and a new one begins.
+  /// Before the first row added to row i of the outputs: `out` becomes the sum of the plane to complete, and
+  /// a new sum begins.
   SPIDER_DEVICE static void shift_sums(Sums& sums, int i, Outputs& out) {
     SPIDER_UNROLL
     for (int which = 0; which < sum_count; ++which) {
@@ -524,8 +523,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// Adds a plane, no face near along z; `finish(i, outputs)` is given each row of the plane that is
-  /// complete.
+  /// Adds a plane, no face near along z; `finish(i, outputs)` gets each row of the plane that is complete.
   template <class Source, class Finish>
   SPIDER_DEVICE static void add_plane(const Source& source, Sums& sums, const Finish& finish) {
     if constexpr (form == PlaneForm::even) {
@@ -537,7 +535,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   template <class Source, class Finish>
   SPIDER_DEVICE static void add_even_plane(const Source& source, Sums& sums, const Finish& finish) {
-    // The last three rows, and of each cell the sum of those beside it along x.
+    // The last three rows, and for each cell the sum of its neighbours along x.
     Row lines[3];
     Row pairs[3];
     Row next;
@@ -562,7 +560,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       for (int c = 0; c < columns; ++c) {
         const Number beside = lines[above][c] + u[c];
         const Number corners = pairs[above][c] + pair[c];
-        // What is added to the planes above and below, and to the cell's own; what is known last comes last.
+        // Contributions to the planes above and below, and to the cell's own; the operand known last comes
+        // last.
         Number outer = device::multiply_add(Stencil::weight(1, 0, 0), lines[own][c], Number{0});
         outer = device::multiply_add(Stencil::weight(1, 0, 1), pairs[own][c], outer);
         outer = device::multiply_add(Stencil::weight(1, 1, 0), beside, outer);
@@ -579,8 +578,8 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// The weights of each sum that plane z has in planes z - rz + q, of this warp: those of all cells that the
-  /// rules take from it there.
+  /// The weights of each sum that plane z has in planes z - rz + q, for this warp: those of all cells that
+  /// the rules take from it there.
   SPIDER_DEVICE static void sum_image_weights(const TileSweep& w, std::int32_t z, Shared table) {
     const bool here = holds_plane(w, z);
     const auto source = find_plane(w, z);
@@ -621,7 +620,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
       Row u;
       source.load(j, u);
       if (!here) {
-        // Where constant faces meet, that along x counts before that along y before that along z.
+        // Where constant faces meet, x has precedence over y, and y over z.
         const auto along_y = find_row(w, w.y0 + source.first + j);
         SPIDER_UNROLL
         for (int c = 0; c < columns; ++c) {
@@ -664,7 +663,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   // Updates.
 
-  /// Planes of u that wait for their sums, the oldest first, and the one that is being added.
+  /// Planes of u that wait for their sums, the oldest first, and the plane being added.
   struct Planes {
     Row kept[rz][rows];
     Row newest[rows];
@@ -672,7 +671,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   struct NoPlanes {};
   using Kept = std::conditional_t<waits_for_sums, Planes, NoPlanes>;
 
-  /// A warp's rows of a plane, of which it keeps its own.
+  /// A warp's rows of a plane; it retains its own.
   template <class Source>
   struct KeepingRows : Source {
     Kept& kept;
@@ -711,7 +710,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// Where further fields can be read along z, y, x; and do a warp's rows lie there, in vectors?
+  /// Where further fields can be read along z, y, x, and whether a warp's rows lie there, in vectors.
   struct PointSpans {
     FarSpan axis[3];
     bool plain;
@@ -726,7 +725,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
                        f.extent[axis]);
   }
 
-  /// Lists where in a plane the tile's fields lie, by all threads of the block.
+  /// Lists where in a plane the tile's fields lie; all threads of the block take part.
   SPIDER_DEVICE static PointSpans list_points(const Arguments& f, const TileSweep& w, int first) {
     constexpr auto of_planes = Stencil::plane_rules();
     constexpr auto of_rows = Stencil::row_rules();
@@ -752,9 +751,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return found;
   }
 
-  /// What the update of a warp's rows of a plane reads of fields, and of the step before: of the first step
-  /// as it lies in memory, of others numbers. It is loaded before the barrier of the round before; between
-  /// rows there are no choices, which would keep them from overlapping.
+  /// The update's inputs for a warp's rows of a plane, from fields and the step before: cells as in memory in
+  /// the first step, numbers in others. Loaded before the barrier of the round before, without branches
+  /// between rows, which would keep them from overlapping.
   struct FieldRows {
     PointInputs<Stencil, columns, PointReads::again> row[rows];
   };
@@ -772,7 +771,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
            at.x;
   }
 
-  /// Of all rows in plane z, which is complete in the round behind `round`.
+  /// Loads those of all rows of plane z, which completes in the round after `round`.
   SPIDER_DEVICE static void load_points(const Arguments& f, const TileSweep& w, const PointSpans& spans,
                                         int step, int first, std::int32_t z, const PipelineStage& round,
                                         Points& points) {
@@ -816,7 +815,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// Of the steps behind the first, of which the one before was given the planes.
+  /// For the steps after the first: the planes that the step before read.
   SPIDER_DEVICE static void load_earlier(int step, int first, const PipelineStage& round, Points& points) {
     if constexpr (reads_before && steps > 1) {
       constexpr int ago = 2 * rz;
@@ -841,7 +840,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// Makes the sums of row i of a warp, in plane z, its results.
+  /// Replaces the sums of row i of a warp, in plane z, by its results.
   SPIDER_DEVICE static void update_row(const Arguments& f, const TileSweep& w, const Row& u,
                                        const Row& before, const Points& points, int first, std::int32_t z,
                                        int i, Outputs& sums) {
@@ -868,7 +867,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return static_cast<Shared>(mirror_ghosts + 8 * thread_index());
   }
 
-  /// Fills cells beyond faces where x turns, in a plane of the input.
+  /// Fills cells outside mirrored faces along x, in a plane of the input.
   SPIDER_DEVICE static void fill_mirror_ghosts(Shared plane) {
     const device::Pair places = device::load_shared_pair(mirror_ghosts_place());
     const MirrorGhosts mirrors{{places.word[0], places.word[1]}};
@@ -878,19 +877,19 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
   }
 
   // TileFlags of a walk.
-  static constexpr std::uint32_t all_rows = (1U << rows) - 1;  ///< of a warp: those that are stored
+  static constexpr std::uint32_t all_rows = (1U << rows) - 1;  ///< of a warp: stored rows
   static constexpr std::uint32_t stores_vectors = 1U << rows, requests_pieces = 2U << rows;
   static constexpr std::uint32_t requests_cells = 4U << rows, has_mirror_ghosts = 8U << rows,
                                  reads_mapped = 16U << rows;
-  static constexpr std::uint32_t all_cells = (1U << columns) - 1;  ///< of a lane: those that are stored
+  static constexpr std::uint32_t all_cells = (1U << columns) - 1;  ///< of a lane: stored columns
   static constexpr std::uint32_t requests_vector = 1U << columns;
-  static constexpr std::uint32_t writes = 2U << columns;  ///< it hands on cells
-  static constexpr int first_row = columns + 2;           ///< and reads these of the warp's rows
+  static constexpr std::uint32_t writes = 2U << columns;  ///< it passes cells on
+  static constexpr int first_row = columns + 2;           ///< from this bit on: the warp's rows that it reads
   static_assert(first_row + Tile::rows_of_warp <= 32, "a lane's flags are bits of a word");
   static constexpr std::uint32_t needs_ghost_fix =
-      32U << rows;  ///< it sets rows or columns beyond faces behind steps
+      32U << rows;  ///< it sets rows or columns outside faces after steps
   static constexpr std::uint32_t fills_columns = 64U << rows;  ///< and columns of the input
-  static constexpr std::uint32_t moves_input = 128U << rows;   ///< rows may come a cell behind their places
+  static constexpr std::uint32_t moves_input = 128U << rows;   ///< rows may arrive a cell after their places
   static_assert(rows + 8 <= 32, "a warp's flags are bits of a word");
 
   /// Packed into two words, one of them warp-uniform; nvcc would spend a register on each flag.
@@ -941,10 +940,10 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
 
   // Loop invariants lie in shared memory and are reloaded each round, to save registers.
 
-  /// How many planes a walk takes, and which is the first, too: where rows end and columns do not, nvcc 13.0
-  /// has no registers for them.
+  /// The number of planes of a walk, and the first one, too: if rows end and columns do not, nvcc 13.0 has no
+  /// registers for them.
   static constexpr bool stores_walk = Tile::rows_end && !columns_end;
-  /// Where a lane's choices are kept, and how far its first output is from the field's first plane.
+  /// Places of a lane's flags, and of the distance of its first output from the field's first plane.
   SPIDER_DEVICE static Shared flags_place() { return static_cast<Shared>(tile_flags + 16 * thread_index()); }
 
   SPIDER_DEVICE static void store_flags(const TileSweep& w, const typename Tile::Columns& input,
@@ -982,7 +981,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     device::store_shared(static_cast<Shared>(ranges + 16 * i), kept);
   }
 
-  /// Word i of what store_invariants() keeps.
+  /// Word i as stored by store_invariants().
   SPIDER_DEVICE static std::int32_t load_invariant(int i) {
     return static_cast<std::int32_t>(device::load_shared_word(static_cast<Shared>(ranges + 4 * i)));
   }
@@ -998,13 +997,13 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return stores_walk ? load_invariant(10) : start;
   }
 
-  /// Planes of the stream that are read from where they are, and planes of the field that are stored.
+  /// Planes of the stream that are read in place, and planes of the field that are stored.
   SPIDER_DEVICE static Range plane_range(int i) {
     const device::Pair range = device::load_shared_pair(static_cast<Shared>(ranges + 8 * i));
     return {static_cast<std::int32_t>(range.word[0]), static_cast<std::int32_t>(range.word[1])};
   }
 
-  /// What of a walk a plane needs that is not read from where it is.
+  /// The part of a walk's state that a plane which is not read in place needs.
   SPIDER_DEVICE static TileSweep load_sweep(const SweepArguments& f, std::int32_t start, const Range& plain) {
     const device::Vector tile = device::load_shared(static_cast<Shared>(ranges + 16));
     TileSweep w;
@@ -1017,7 +1016,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return w;
   }
 
-  /// Requests plane b of the stream: all of it in pieces from where it is, or in any way.
+  /// Requests plane b of the stream: in place and in pieces, or in any way.
   SPIDER_DEVICE static void request(const Arguments& f, std::int32_t start, const TileFlags& flags,
                                     std::int32_t b) {
     if ((flags.warp & requests_pieces) != 0 && plane_range(0).holds(b)) {
@@ -1040,9 +1039,9 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     }
   }
 
-  /// What few rounds, and few warps, do behind a step: plane z is handed on beyond a face along z, rows and
-  /// columns beyond others are set. `to` is where the warp's rows go, `from` where the rule of the high face
-  /// finds them.
+  /// Work of few rounds, and few warps, after a step: passes plane z on outside a face along z, and sets rows
+  /// and columns outside others. `to` is the place of the warp's rows, `from` where the rule of the high face
+  /// takes them.
   SPIDER_DEVICE_NOINLINE void fix_ghosts(const Arguments& f, std::int32_t start, std::int32_t z, int first,
                                          std::uint32_t choices_of_lane, Shared plane, Shared own,
                                          Shared from) {
@@ -1071,7 +1070,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     return streams_faces && along.has_constant_before() && z == along.begin(extent);
   }
 
-  /// Moves what of plane b came a cell behind its place, and fills columns beyond faces behind that.
+  /// Moves pieces of plane b that arrived a cell after their place, then fills columns outside faces.
   SPIDER_DEVICE_NOINLINE void finish_load(const Arguments& f, std::int32_t start, std::int32_t b) {
     Tile::realign_rows(f, load_sweep(f, start, plane_range(0)), input_columns(), b);
     if constexpr (columns_end) {
@@ -1088,7 +1087,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     fill_columns<Cells>(plane, 0, height, ghost_column_count(), thread_index(), warps * 32);
   }
 
-  /// What all lanes have alike, in a register of the warp: a lane's are few.
+  /// A value that all lanes share, in a uniform register: a lane has few.
   SPIDER_DEVICE static std::int32_t warp_uniform(std::int32_t value) {
     return static_cast<std::int32_t>(device::warp_max(static_cast<std::uint32_t>(value)));
   }
@@ -1130,7 +1129,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
     [[maybe_unused]] PointSpans spans{};
     if constexpr (reads_points) spans = list_points(f, w, first);
     Tile::find_offsets(f, piece);
-    // Does any of the warp's rows lie beyond a face, or is next to one?
+    // True if any of the warp's rows lies outside a face, or next to one.
     const bool mapped = maps_rows && (w.y0 + first - ry < 0 || w.y0 + first + rows + ry > w.extent[1]);
     store_flags(w, Tile::find_columns(w), find_flags(w, first, piece, stored, turns, mapped, columns_beyond),
                 w.x0 + lane * columns + (w.y0 + first) * f.output_stride[1], columns_beyond);
@@ -1190,7 +1189,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
         const std::int32_t z = (stores_walk ? start_of(0) - step * rz : first_plane) + b;
         const auto own = static_cast<Shared>((ry + first) * row_bytes + lane_vectors * vector_bytes * lane);
         const Shared to = level_of(step, now, 0);
-        // Plane z - rz of what the step is given, which its results replace.
+        // Plane z - rz of the step's input, which its results replace.
         [[maybe_unused]] const Shared waiting =
             step == 0
                 ? input_of(now, rz) + static_cast<Shared>(columns * Cells::element_bytes * lane)
@@ -1278,7 +1277,7 @@ struct Stepping3d : StepTile<Stencil, Stepping3dLayout<Stencil>, Stencil::is_eve
                               u);
             }
           };
-          // Without a branch a row consecutive rows overlap.
+          // Without a branch per row, consecutive rows overlap.
           if (stores_apart && wanted.whole) {
             add_any([&](auto kind, int i, Outputs& outputs)
                         SPIDER_INLINED { store(true, kind, i, outputs); });

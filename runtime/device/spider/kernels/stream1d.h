@@ -1,21 +1,21 @@
 /// 1D stencils, and 2D ones without taps along y: a warp has a strip of tiles side by side in one row and
-/// walks nowhere. Inputs go from memory into registers, or through a window in shared memory, where warps
-/// that meet an edge or a row that does not start on 16 bytes gather them.
+/// does not walk. Inputs go from memory to registers, or through a window in shared memory, where warps at an
+/// edge or in an unaligned row gather them.
 ///
-/// A `Stencil` has, beside what spider/sums/operands.h wants, as static members:
+/// A `Stencil` has, besides the members that spider/sums/operands.h requires, as static members:
 /// - Storage: of spider/values/storage.h;
 /// - dimensions: 1 where there is one row;
 /// - lowest_tap, highest_tap: lowest and highest dx;
 /// - tiles: of a strip; warps_per_block, blocks_per_multiprocessor;
 /// - first_column, window_vectors: the inputs of a strip, in vectors from column first_column of the strip
-/// on;
-/// - always_gathers: all warps do, which is less work for the memory where fragments are many;
+///   on;
+/// - always_gathers: all warps gather, which is less memory traffic if there are many fragments;
 /// - shift_count, shift_group(i): the windows of a row, in groups of eight inputs from the first;
 /// - product_count, product(i): RowProducts; fragments are shifts;
 /// - result_scale: of sums;
 /// - column_rules(): the boundary;
-/// - where constants beyond faces add to sums, Constants: low_columns, high_columns, how many are near a
-/// face; number(i), where the one far from both faces comes behind the low ones.
+/// - if constants outside faces add to sums, Constants: low_columns, high_columns, how many are near a face;
+///   number(i), with the one far from both faces after the low ones.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -50,7 +50,7 @@ sweep_stream1d(const ArgumentsOf<Stencil> field) {
   }
 }
 
-/// Dividend and divisor are not negative; 32 bits, which are divided much faster, hold them nearly always.
+/// Dividend and divisor are not negative. They nearly always fit 32 bits, which divide much faster.
 SPIDER_DEVICE std::int64_t divide_far(std::int64_t dividend, std::int64_t divisor) {
   constexpr std::int64_t largest = 0xffffffff;
   if (dividend <= largest && divisor <= largest) {
@@ -85,21 +85,21 @@ struct Stream1d {
   static constexpr int window_elements = window_vectors * vector_elements;
   static constexpr int lane_vectors = (window_vectors + 31) / 32;
   static constexpr int warp_bytes = lane_vectors * 32 * vector_bytes;
-  static constexpr int shifts_at_once = 4;  // whose loads are on their way together
+  static constexpr int shifts_at_once = 4;  // whose loads are in flight together
 
-  /// The row of a warp, and where in it the warp's strip is.
+  /// The row of a warp, and the warp's strip in it.
   struct Strip : UpdateSource<Stencil> {
     const Element* input;  ///< the row's first interior element
     Element* output;
     std::int64_t row;      ///< of the field
     std::int64_t columns;  ///< of the row's interior
     std::int64_t first;    ///< column of the strip's first output
-    Span wanted;           ///< the outputs of the sweep, from `first`; those far away are left out
-    int lead;              ///< elements of the vector of memory that the row starts in before its first
-    bool aligned_output;   ///< rows of results start where four are stored at once
+    Span wanted;           ///< the outputs of the sweep, from `first`; clipped far away
+    int lead;              ///< elements before the row's first in its vector of memory
+    bool aligned_output;   ///< rows of results start where four are stored together
   };
 
-  /// Finds the strip of this warp; there is none where the grid has a warp too many.
+  /// Finds the strip of this warp; a surplus warp has none.
   SPIDER_DEVICE static bool find_strip(const ArgumentsOf<Stencil>& field, Strip& strip) {
     constexpr std::int64_t far_away = 1 << 20;  // from any input of the strip
     const Box& box = field.box;
@@ -131,7 +131,7 @@ struct Stream1d {
     return true;
   }
 
-  /// Are all inputs of the strip in memory at their own places and aligned, and all outputs wanted?
+  /// True if all inputs of the strip are in memory, in place and aligned, and all outputs are stored.
   SPIDER_DEVICE static bool is_interior(const Strip& strip) {
     constexpr int window_end = first_column + window_elements;
     constexpr int first = first_column < 0 ? first_column : 0;
@@ -139,8 +139,8 @@ struct Stream1d {
     return strip.lead == 0 && strip.wanted.begin <= first && strip.wanted.end >= end;
   }
 
-  /// Computes a strip, from memory or from what was gathered. Which of both is the same for all lanes of a
-  /// warp, so that all of them come to every product together.
+  /// Computes a strip, from memory or from gathered inputs. All lanes of a warp make the same choice, so that
+  /// they reach every product together.
   template <bool gathered>
   SPIDER_DEVICE static void sweep_strip(const Strip& strip) {
     const int lane = device::lane_index();
@@ -165,7 +165,7 @@ struct Stream1d {
     TileSums<Stencil> sums[tiles] = {};
     SPIDER_UNROLL
     for (int shift = 0; shift < Stencil::shift_count; ++shift) {
-      // Loads of all shifts together would take more registers than there are.
+      // Loads of all shifts together would need too many registers.
       if (shift > 0 && shift % shifts_at_once == 0) device::sync_warp();
       Fragment fragments[tiles];
       SPIDER_UNROLL
@@ -197,7 +197,7 @@ struct Stream1d {
     Element* to = strip.output + strip.first + column;
     if (strip.aligned_output && strip.wanted.begin <= 0 && strip.wanted.end >= strip_outputs) {
       SPIDER_UNROLL
-      for (int tile = 0; tile < tiles; ++tile)  // of plain stores the compiler takes some apart
+      for (int tile = 0; tile < tiles; ++tile)  // the compiler splits some plain stores
         store_outputs_if<Storage>(true, to + tile * tile_outputs, outputs[tile]);
     } else {
       SPIDER_UNROLL
@@ -235,7 +235,7 @@ struct Stream1d {
     }
   }
 
-  /// The outputs of a tile near a face, with what constants beyond it add to their sums.
+  /// The outputs of a tile near a face; constants outside it add to their sums.
   SPIDER_DEVICE static Outputs finish_near_face(const Strip& strip, int tile, const TileSums<Stencil>& sums) {
     using Constants = typename Stencil::Constants;
     const std::int64_t first =
@@ -253,9 +253,9 @@ struct Stream1d {
 
   SPIDER_DEVICE static Shared window_begin() { return device::warp_index() * warp_bytes; }
 
-  /// Puts the window into shared memory. All lanes leave together.
+  /// Fills the window in shared memory. All lanes leave together.
   SPIDER_DEVICE static void gather(const Strip& strip) {
-    // Where rows are shifted, a vector lies across two of memory.
+    // In shifted rows a vector spans two vectors of memory.
     const int begin = strip.wanted.begin - first_column + strip.lead;
     const int end = strip.wanted.end - first_column + strip.lead - (strip.lead > 0 ? vector_elements : 0);
     const Span whole = vectors_within<vector_elements>({begin, end}, 0, window_vectors);
@@ -265,8 +265,8 @@ struct Stream1d {
     device::sync_warp();
   }
 
-  /// Puts whole vectors of outputs of the sweep into shared memory, which are in memory at their own places,
-  /// and zeros everywhere else: an operand's zero times what lay there could be NaN.
+  /// Copies whole vectors that are in memory at their own places to the window, and zeros elsewhere: an
+  /// operand's zero times stale data could be NaN.
   SPIDER_DEVICE static void gather_vectors(const Strip& strip, const Span& whole) {
     SPIDER_UNROLL
     for (int i = 0; i < lane_vectors; ++i) {
@@ -282,7 +282,7 @@ struct Stream1d {
     }
   }
 
-  /// Fetches what taps reach beside columns `whole`, a lane an element, wherever the boundary takes it from.
+  /// Fetches elements that taps reach outside columns `whole`, one a lane, by the rules of the boundary.
   SPIDER_DEVICE static void gather_elements(const Strip& strip, const Span& whole) {
     const Span reached = {strip.wanted.begin + Stencil::lowest_tap - first_column,
                           strip.wanted.end + Stencil::highest_tap - first_column};
@@ -308,7 +308,7 @@ template <class Stencil>
 constexpr SweepForm stream1d_form() {
   using Kernel = Stream1d<Stencil>;
   constexpr int shared_bytes = Stencil::warps_per_block * Kernel::warp_bytes;
-  constexpr int output_bytes = 8;  // of the results that a lane stores at once
+  constexpr int output_bytes = 8;  // results that a lane stores together
   SweepForm form{sweep_stream1d<Stencil>,
                  {TilingKind::lines,
                   Stencil::warps_per_block,

@@ -1,23 +1,23 @@
 /// 2D stencils with many products, and f32 fields: a warp walks down a strip of tiles. Input rows wait in a
 /// ring in shared memory; the sums of all output rows that an input row is read for are in flight together.
 ///
-/// A `Stencil` has, beside what spider/field/field2d.h and spider/sums/operands.h want, as static members:
+/// A `Stencil` has, besides members for spider/field/field2d.h and spider/sums/operands.h, as static ones:
 /// - Storage: of spider/values/storage.h;
 /// - row_low, row_high: lowest and highest dy; gapless: is there a tap row for each between them?
-/// - rows_in_flight: output rows whose sums are under way at once;
+/// - rows_in_flight: output rows with partial sums at the same time;
 /// - tiles: of a strip, side by side; warps_per_block, blocks_per_multiprocessor; preferred_rows: of a walk;
 /// - ring_rows, ring_vectors, ring_row_bytes: of a warp's ring, whose rows begin with column first_column of
-///   the strip; rows_kept: behind the latest, for pairs, or for results that their own inputs are added to;
-/// - batch_rows, staged_vectors: of vectors at edges, which are fetched for so many rows at once;
+///   the strip; rows_kept: older rows that stay, for pairs, or for adding own inputs to results;
+/// - batch_rows, staged_vectors: of vectors at edges, which are fetched for that many rows together;
 /// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from the first;
-/// - pair_distance: of the pair of rows whose inputs of the outputs' own columns are one more fragment; 0:
-///   there is none;
+/// - pair_distance: of the pair of rows whose inputs in the outputs' own columns are one more fragment; 0:
+///   none;
 /// - operands_in_registers: otherwise they wait in shared memory;
-/// - product_count, products(): a TableOf RowProduct, in the order of the output rows in flight, the one that
-///   is complete first;
+/// - product_count, products(): a TableOf RowProduct, in the order of the output rows in flight, the oldest
+///   first;
 /// - rotates_by_unrolling: accumulators keep their registers, otherwise they move from row to row;
 /// - result_scale: of sums; adds_input: are own inputs added to them? product_unit: of products of scaled
-/// inputs.
+///   inputs.
 #pragma once
 
 #include <spider/field/beside_rims.h>
@@ -65,8 +65,8 @@ sweep_stream2d(const ArgumentsOf<Stencil> field) {
   }
 }
 
-/// How lanes load the 32 inputs of a column of a product, four of them eight each: which of the four groups
-/// of eight is a lane's, or that its eight lie apart.
+/// How lanes load the 32 inputs of a column of a product, four lanes eight each: which of the four groups of
+/// eight a lane has, or that its eight are not adjacent.
 template <class Stencil>
 struct Stream2d {
   using Accumulator = device::Accumulator;
@@ -87,7 +87,7 @@ struct Stream2d {
   static constexpr int row_low = Stencil::row_low;
   static constexpr int row_high = Stencil::row_high;
   static constexpr int lead_rows =
-      row_high - row_low;  // input rows before that which completes an output row
+      row_high - row_low;  // input rows before the one that completes an output row
   static constexpr int rows_in_flight = Stencil::rows_in_flight;
 
   // A tile is one product: 16 outputs along x in each of 8 columns.
@@ -104,8 +104,8 @@ struct Stream2d {
   static constexpr int rows_ahead = ring_rows - 1 - Stencil::rows_kept;
 
   static constexpr int line_bytes = 128;
-  // Vectors at a field's edge are fetched for batch_rows rows at once, a batch ahead, and wait for their row
-  // in a stage behind the warp's ring. A lane takes an element of each batch_stride-th row.
+  // Vectors at a field's edge are fetched for batch_rows rows together, a batch ahead, and wait in a stage
+  // after the warp's ring. A lane has an element of each batch_stride-th row.
   static constexpr int batch_rows = Stencil::batch_rows;
   static constexpr int staged_vectors = Stencil::staged_vectors;
   static constexpr int stage_bytes = batch_rows * staged_vectors * vector_bytes;
@@ -113,14 +113,14 @@ struct Stream2d {
   static constexpr int batch_lane_rows = (batch_rows + batch_stride - 1) / batch_stride;
   static constexpr bool fetch_ahead = staged_vectors * batch_lane_rows <= 8;  // they wait in registers
 
-  // Behind the stage, the places of rows that a face may map, a lane each.
+  // After the stage, the places of rows that a face may map, one per lane.
   static constexpr int mapped_rows = 32;
   static constexpr int row_table_bytes = mapped_rows * vector_bytes;
   static constexpr int warp_bytes =
       (ring_bytes + stage_bytes + row_table_bytes + line_bytes - 1) / line_bytes * line_bytes;
 
-  // Fragments are windows of the ring row at the shifts, and the pair: of the outputs' own columns the inputs
-  // in two rows, pair_distance apart, the row and one before.
+  // Fragments are windows of the ring row at the shifts, and the pair: the inputs in the outputs' own columns
+  // in two rows, pair_distance apart, the row and an earlier one.
   static constexpr int shift_count = Stencil::shift_count;
   static constexpr int pair_distance = Stencil::pair_distance;
   static constexpr bool has_pair = pair_distance > 0;
@@ -134,7 +134,7 @@ struct Stream2d {
     std::int32_t steps;
     std::int32_t needed_begin, needed_end;  ///< vectors that a result may need
     std::int32_t vector_begin,
-        vector_end;  ///< those of them that are in memory, at their own columns, in every row
+        vector_end;  ///< the ones in memory, at their own columns, in every row
     Shared ring;
     int lane;
 
@@ -156,20 +156,20 @@ struct Stream2d {
       vector_end = fast.end;
     }
 
-    /// The needed vectors that are not fast, which lie across an edge.
+    /// The needed vectors that are not fast: they cross an edge.
     SPIDER_DEVICE std::int32_t edge_vectors() const {
       return needed_end - needed_begin - (vector_end - vector_begin);
     }
     SPIDER_DEVICE bool is_fast(int vector) const { return vector >= vector_begin && vector < vector_end; }
 
-    /// Are all outputs the sweep's?
+    /// True if all outputs are stored.
     SPIDER_DEVICE bool has_plain_outputs() const {
       const std::int32_t first = left - first_column;
       return first >= this->wanted.column_begin && first + strip_outputs <= this->wanted.column_end;
     }
   };
 
-  /// Are all rows of a strip's walk in memory at their own places, or do some go through the boundary's map?
+  /// True if all rows of a strip's walk are in memory, in place; otherwise some need the boundary's map.
   SPIDER_DEVICE static bool has_plain_rows(const Strip& strip) {
     constexpr AxisRules rules = Stencil::row_rules();
     constexpr bool halo_above = rules.low == FaceRule::halo;
@@ -183,8 +183,8 @@ struct Stream2d {
     return strip.ring + static_cast<unsigned>(step) % ring_rows * ring_row_bytes;
   }
 
-  /// Starts the copies of an input row at its own place in memory, where `cells` is its first vector. Lanes
-  /// take the vectors from the first line on, and those before it last, so that a warp's copies cover whole
+  /// Starts the copies of an input row at its own place in memory; `cells` is its first vector. Lanes take
+  /// the vectors from the first line on, and the ones before it last, so that a warp's copies cover whole
   /// lines.
   template <bool all_fast>
   SPIDER_DEVICE static void start_plain_row(const Strip& strip, int step, const Element* cells) {
@@ -200,8 +200,8 @@ struct Stream2d {
 
   SPIDER_DEVICE static Shared row_table(const Strip& strip) { return strip.ring + ring_bytes + stage_bytes; }
 
-  /// Finds where the rows of mapped_rows steps are, a lane each: {0, the row's index, what changes the signs
-  /// of a word} or {1, a word of the constant}.
+  /// Finds the rows of mapped_rows steps, one per lane: {0, the row's index, the bits that change a word's
+  /// signs} or {1, a word of the constant}.
   SPIDER_DEVICE static void map_rows(const Strip& strip, int first_step) {
     const std::int32_t y = strip.first_row + first_step + strip.lane;
     const RowIndex<Stencil> row = map_row<Stencil>(strip, y);
@@ -216,7 +216,7 @@ struct Stream2d {
     device::sync_warp();
   }
 
-  /// Brings the whole vectors of an input row with other signs, which no copy changes.
+  /// Copies the whole vectors of an input row with changed signs, which asynchronous copies cannot do.
   SPIDER_DEVICE static void bring_negated_row(const Strip& strip, int step, const Element* cells,
                                               std::uint32_t sign) {
     SPIDER_NO_UNROLL
@@ -266,7 +266,7 @@ struct Stream2d {
     return {cells, static_cast<int>(reinterpret_cast<std::uintptr_t>(cells) % vector_bytes), 0};
   }
 
-  /// Starts the copies of an input row as whole vectors of memory, which realign_row is to shift into place.
+  /// Starts the copies of an input row as whole vectors of memory; realign_row shifts them into place.
   SPIDER_DEVICE static void start_unaligned_row(const Strip& strip, int step) {
     const UnalignedRow row = find_unaligned_row(strip, step);
     const std::uint32_t word = Storage::repeat(row.value);
@@ -284,7 +284,7 @@ struct Stream2d {
     }
   }
 
-  /// Shifts the vectors of an input row to where those of an aligned row lie.
+  /// Shifts the vectors of an input row to the places of an aligned row's.
   SPIDER_DEVICE static void realign_row(const Strip& strip, int step) {
     constexpr int lane_vectors = (ring_vectors + 31) / 32;
     constexpr bool has_signs = negates(Stencil::row_rules());
@@ -315,13 +315,13 @@ struct Stream2d {
     }
   }
 
-  /// Index in the ring row of the strip's edge vector `i`: those before the fast vectors, then those behind.
+  /// Index in the ring row of the strip's edge vector `i`: those before the fast vectors, then those after.
   SPIDER_DEVICE static int edge_vector(const Strip& strip, int i) {
     const int vector = strip.needed_begin + i;
     return vector < strip.vector_begin ? vector : vector - strip.vector_begin + strip.vector_end;
   }
 
-  /// Column x of the input row of a step; `column` is where x maps to. What no tap reaches is 0.
+  /// Column x of the input row of a step; `column` is x mapped. Cells that no tap reaches are 0.
   SPIDER_DEVICE static Element fetch_column(const Strip& strip, int step, std::int32_t x,
                                             const ColumnIndex<Stencil>& column, bool wanted) {
     const std::int32_t y = strip.first_row + step;
@@ -329,7 +329,7 @@ struct Stream2d {
     return fetch_cell(strip, reached, map_row<Stencil>(strip, y), column);
   }
 
-  /// Fetches the edge vectors of one row into the ring, a lane an element.
+  /// Fetches the edge vectors of one row into the ring, one element a lane.
   SPIDER_DEVICE static void fetch_row(const Strip& strip, int step) {
     constexpr int loads = 4;  // in flight per lane
     const int elements = step < strip.steps ? strip.edge_vectors() * vector_elements : 0;
@@ -357,13 +357,13 @@ struct Stream2d {
     return strip.ring + ring_bytes + (row * staged_vectors + i) * vector_bytes;
   }
 
-  /// What a lane has of an edge vector in a batch of rows: one element of each batch_stride-th row.
+  /// A lane's part of an edge vector in a batch of rows: one element of each batch_stride-th row.
   struct EdgeBatch {
     Element value[batch_lane_rows];
   };
 
-  /// Starts to fetch edge vector `i` of the batch of rows that begins with that of `step`. A lane keeps to
-  /// one column, so that only rows are left to map.
+  /// Starts to fetch edge vector `i` of the batch of rows from `step` on. A lane stays in one column, so that
+  /// only rows need mapping.
   SPIDER_DEVICE static EdgeBatch fetch_edge(const Strip& strip, int step, int i) {
     const std::int32_t x =
         strip.left + edge_vector(strip, i) * vector_elements + strip.lane % vector_elements;
@@ -377,7 +377,7 @@ struct Stream2d {
     return batch;
   }
 
-  /// Puts what was fetched into the stage.
+  /// Stores fetched elements to the stage.
   SPIDER_DEVICE static void stage_edge(const Strip& strip, int i, const EdgeBatch& batch) {
     SPIDER_UNROLL
     for (int k = 0; k < batch_lane_rows; ++k) {
@@ -388,10 +388,10 @@ struct Stream2d {
     }
   }
 
-  /// The edge vectors of the next batch of rows, on their way while the walk works on the batch before.
+  /// The edge vectors of the next batch of rows, in flight while the walk works on the batch before.
   class EdgeQueue {
    public:
-    /// Starts to fetch the batch of rows that begins with that of `step`.
+    /// Starts to fetch the batch of rows from `step` on.
     SPIDER_DEVICE void fetch(const Strip& strip, int step) {
       if constexpr (fetch_ahead) {
         SPIDER_UNROLL
@@ -401,7 +401,7 @@ struct Stream2d {
       }
     }
 
-    /// Stages the batch of rows that begins with that of `step`, and starts to fetch the one behind it.
+    /// Stages the batch of rows from `step` on, and starts to fetch the next one.
     SPIDER_DEVICE void advance(const Strip& strip, int step) {
       device::sync_warp();
       if constexpr (fetch_ahead) {
@@ -420,7 +420,7 @@ struct Stream2d {
     EdgeBatch batches_[fetch_ahead ? staged_vectors : 1] = {};
   };
 
-  /// Puts the staged edge vectors of a row into the ring; `row` counts from the batch's first.
+  /// Copies the staged edge vectors of a row to the ring; `row` counts from the batch's first.
   SPIDER_DEVICE static void place_edges(const Strip& strip, int step, int row) {
     if (step >= strip.steps) return;
     SPIDER_UNROLL
@@ -432,7 +432,7 @@ struct Stream2d {
     }
   }
 
-  /// Zeroes what no copy fills, for an operand's zero times what lay there before could be NaN.
+  /// Zeroes cells that no copy fills: an operand's zero times stale data could be NaN.
   SPIDER_DEVICE static void clear_ring(const Strip& strip) {
     SPIDER_NO_UNROLL
     for (int i = strip.lane; i < ring_rows * ring_vectors; i += 32) {
@@ -442,12 +442,12 @@ struct Stream2d {
     }
   }
 
-  /// Where operands wait that are not held in registers: behind all warps' rings.
+  /// Where operands that are not in registers wait: after all warps' rings.
   static constexpr Shared operands_begin = Stencil::warps_per_block * warp_bytes + line_bytes;
 
   /// Where a lane's inputs of the first tile and shift begin, in bytes from the first of the row. A column's
-  /// inputs are four groups of eight from group 2 (lane / 4) on, of which a lane has group (lane % 4) / 2 + 2
-  /// (lane % 2).
+  /// inputs are four groups of eight from group 2 (lane / 4) on; a lane has group (lane % 4) / 2 + 2 (lane %
+  /// 2).
   SPIDER_DEVICE static Shared fragment_begin(int lane) { return group_bytes * pair_swap_group(lane); }
 
   using Sums = TileSums<Stencil>;
@@ -455,14 +455,14 @@ struct Stream2d {
   /// A row's inputs as operands.
   using Fragments = Fragment[tiles][fragment_count];
 
-  /// Where a lane's inputs of the first tile begin: those of the first shift, and those of the pair.
+  /// Where a lane's inputs of the first tile begin: for the first shift, and for the pair.
   struct FragmentPlaces {
     Shared window, pair;
   };
 
-  /// The places in the row of a step. Of a pair lanes 4 n and 4 n + 1 have neighbouring groups of the earlier
-  /// row, the others those of the step's own. Before there is an earlier row a pair is added to no sum that
-  /// anyone wants.
+  /// The places in the row of a step. In a pair, lanes 4 n and 4 n + 1 have neighbouring groups of the
+  /// earlier row, the others of the step's own. Before there is an earlier row, a pair adds only to sums that
+  /// are not stored.
   SPIDER_DEVICE static FragmentPlaces find_fragments(const Strip& strip, int step, Shared window_begin) {
     FragmentPlaces places{ring_row(strip, step) + window_begin, 0};
     if constexpr (has_pair) {
@@ -490,7 +490,7 @@ struct Stream2d {
     }
   }
 
-  /// Loads what the fragments left out, if anything.
+  /// Loads the parts that the fragments left out, if any.
   SPIDER_DEVICE static bool load_rest(const FragmentPlaces& places, Fragments& fragments) {
     bool rest = false;
     SPIDER_UNROLL
@@ -509,8 +509,8 @@ struct Stream2d {
     return rest;
   }
 
-  /// Adds an input row to the output rows in flight. The oldest of them, in slot (turn + 1) % rows_in_flight,
-  /// is then complete: its products come first in the table, so that it is stored while the others are
+  /// Adds an input row to the output rows in flight, which completes the oldest, in slot (turn + 1) %
+  /// rows_in_flight. Its products come first in the table, so that it is stored while the others are
   /// computed.
   template <class Loaded>
   SPIDER_DEVICE static void multiply_row(const Loaded& loaded, const Fragments& fragments,
@@ -537,8 +537,7 @@ struct Stream2d {
     }
   }
 
-  /// Empties the accumulators of a complete row, and where they do not rotate by unrolling moves all by one
-  /// slot.
+  /// Empties the accumulators of a complete row. If they do not rotate by unrolling, moves all by one slot.
   template <int turns>
   SPIDER_DEVICE static void retire_row(Sums (&sums)[rows_in_flight], int complete) {
     sums[complete] = Sums{};
@@ -556,13 +555,13 @@ struct Stream2d {
   /// What a strip's walk must take care of.
   enum class Path {
     interior,   ///< nothing: every vector of every input row is in memory and aligned, and every output is
-                ///< wanted
-    boundary,   ///< a few vectors of each row lie across the field's edges; some outputs may be beyond them
+                ///< stored
+    boundary,   ///< a few vectors of each row cross the field's edges; some outputs may be outside
     unaligned,  ///< rows that are not aligned: input rows are shifted into place, and results stored one by
                 ///< one
   };
 
-  /// Stores a lane's outputs of a tile: all where they are `wanted`, or those of `bits`.
+  /// Stores a lane's outputs of a tile: all if `wanted`, or those of `bits`.
   template <Path path>
   SPIDER_DEVICE static void store_tile(bool wanted, unsigned bits, Element* to, const Outputs& outputs) {
     if constexpr (path == Path::interior) {
@@ -574,7 +573,7 @@ struct Stream2d {
     }
   }
 
-  /// The outputs of a lane's sums that `step` completes: of the row row_high above the newest.
+  /// The outputs of a lane's sums that `step` completes: in the row row_high above the newest.
   template <class Update, class Place>
   SPIDER_DEVICE static Outputs finish_tile(const Strip& strip, const Update& update, const Place& place_of,
                                            int step, int tile, const TileSums<Stencil>& sums) {
@@ -588,8 +587,8 @@ struct Stream2d {
     }
   }
 
-  /// Requests the row of a step, if there is one: from `next_row`, which moves on, or from where the table's
-  /// entry says.
+  /// Requests the row of a step, if there is one: from `next_row`, which advances, or from the place in the
+  /// table.
   template <Path path>
   SPIDER_DEVICE static void start_row(const Strip& strip, bool plain_rows, int step, int entry,
                                       const Element*& next_row) {
@@ -611,7 +610,7 @@ struct Stream2d {
   template <Path path>
   SPIDER_DEVICE static void walk_down(const Strip& strip) {
     constexpr bool inside = path == Path::interior;
-    // Unrolled for many rows, the care for edges would be too much code for the compiler to keep sums in
+    // If many rows were unrolled, the code for edges would be too much for the compiler to keep sums in
     // registers.
     constexpr int most_turns_with_care = 4;
     constexpr bool rotates = inside || (path == Path::boundary && rows_in_flight <= most_turns_with_care);
@@ -637,7 +636,7 @@ struct Stream2d {
     Element* next_output = strip.output + (strip.first_row - row_low - lead_rows) * strip.output_stride + x;
 
     const unsigned wanted_bits = outputs_within<Storage, tiles>(columns_of(strip.wanted), x);
-    // Where the outputs that a step completes lie, as the update sees them.
+    // Where the outputs that a step completes lie, for the update.
     [[maybe_unused]] const auto place_of = [&](int step, int tile) {
       const PointPlace first{0, strip.first_row + step - row_low - lead_rows, x + tile * tile_outputs};
       return OutputPlace{first, inside ? 15 : wanted_bits >> (4 * tile) & 15, path != Path::unaligned};
@@ -653,8 +652,8 @@ struct Stream2d {
         static_assert(batch_rows % turns == 0, "batches begin between two rounds of turns");
         if (first_step % batch_rows == 0) edges.advance(strip, first_step + 1);
       }
-      // Apart from its loop, so that the compiler unrolls the loop before it looks into the body: of one
-      // tile, it would give up on what it sees, and keep sums in memory.
+      // Separate from its loop, so that the compiler unrolls the loop before it analyses the body: with one
+      // tile it would give up, and put sums in memory.
       const auto take_row = [&](int turn, int step) {
         [[maybe_unused]] OutputUpdate<Stencil, Storage> updates[tiles] = {};
         if constexpr (HasUpdate<Stencil>::value) {

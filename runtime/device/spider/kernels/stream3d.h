@@ -3,21 +3,20 @@
 /// input plane adds to are in registers. A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along
 /// x in both of two rows.
 ///
-/// A `Stencil` has, as static members, what spider/loads/plane_ring.h wants of the stencil and of its ring,
-/// and
+/// A `Stencil` has, as static members, the members that spider/loads/plane_ring.h requires of the stencil and
+/// of its ring, and
 /// - plane_low, plane_high, row_low, row_high: of the taps' offsets;
 /// - pairs_rows: products of two rows;
 /// - rows_per_warp, warps_per_block, blocks_per_multiprocessor; preferred_planes: output planes of a walk;
-/// - planes_in_flight: output planes whose sums are under way; largest_distance: planes back that a product
-/// reads;
+/// - planes_in_flight: output planes with partial sums; largest_distance: planes back that a product reads;
 /// - unrolled_planes: a multiple of planes_in_flight, so that each accumulator keeps its registers, or 1,
-/// where they move;
+///   where they move;
 /// - source_count, source(i), product_count, product(i): PlaneSource and PlaneProduct;
-/// - operands_in_registers: or in shared memory, behind the ring; the tables of spider/sums/operands.h;
-/// - result_scale: what undoes the weights' scaling;
-/// - where constants beyond faces add to sums, Constants: low_planes, high_planes, low_rows, high_rows,
-/// low_columns, high_columns, how many are near a face; number(i) of a table of planes of rows, of which the
-/// one far from both faces comes behind the low ones.
+/// - operands_in_registers: or in shared memory, after the ring; the tables of spider/sums/operands.h;
+/// - result_scale: undoes the weights' scaling;
+/// - if constants outside faces add to sums, Constants: low_planes, high_planes, low_rows, high_rows,
+///   low_columns, high_columns, how many are near a face; number(i) of a table of planes of rows; along each
+///   axis the entry far from both faces comes after the low ones.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -67,17 +66,17 @@ sweep_stream3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   }
 }
 
-/// What a fragment holds: 16 inputs along x beside 16 others in the same row, or, of a pair, in a row `rows`
-/// below, in a plane `planes` further. `vector` is the first in the ring's rows. Of pairs of rows it is 16
-/// inputs of either row, from the middle of a vector on.
+/// The contents of a fragment: 16 inputs along x next to 16 others in the same row, or, for a pair, in a row
+/// `rows` below, in a plane `planes` further. `vector` is the first in the ring's rows. For pairs of rows it
+/// is 16 inputs of either row, from the middle of a vector on.
 struct PlaneSource {
   int vector;
   bool pair;
   int rows, planes;
 };
 
-/// The input row that is `row` above an output row's lowest, times an operand, added to the output plane
-/// whose sums began `plane` planes ago; to `sum`, of several.
+/// The input row that is `row` above an output row's lowest, times an operand. It adds to the output plane
+/// whose sums began `plane` planes ago; to `sum`, if there are several.
 struct PlaneProduct {
   int plane, row, source, operand, metadata, selector;
   int sum = 0;
@@ -108,14 +107,14 @@ struct Stream3d {
   static constexpr bool operands_in_registers = Stencil::operands_in_registers;
   static constexpr int lead_planes = Stencil::plane_high - Stencil::plane_low;
 
-  // A product is made when the last input plane that it needs is there; until then earlier ones wait in the
-  // ring, as far back as largest_distance. The others are on their way.
+  // A product is computed when its last input plane has arrived; earlier planes wait in the ring, as far back
+  // as largest_distance. Later planes are in flight.
   static constexpr int ring_planes = Stencil::ring_planes;
   static constexpr int planes_in_flight = Stencil::planes_in_flight;
   static constexpr int planes_ahead = ring_planes - Stencil::largest_distance - 1;
 
-  /// The ring of input planes. A vector lies in the same half of 32 bytes as in memory, for copies are slow
-  /// otherwise; rows and planes are padded where fragments of two of them would meet in a bank.
+  /// The ring of input planes. A vector lies in the same half of 32 bytes as in memory, or copies are slow;
+  /// rows and planes are padded where fragments of two of them would conflict in a bank.
   struct Ring : Stencil {
     using Element = std::uint16_t;
     static constexpr int block_threads = warps_per_block * 32;
@@ -139,12 +138,11 @@ struct Stream3d {
 
   static constexpr bool adds_constants = HasConstants<Stencil>::value;
   using Table = ConstantsTable<Stencil>;
-  /// A row of the table as lanes need it: pairs of columns, two of them a lane.
+  /// A row of the table in the order of lanes: pairs of columns, two per lane.
   static constexpr int pair_bytes = 8, added_row_bytes = 2 * 32 * pair_bytes;
   static constexpr int shared_bytes = constants + Table::planes * Table::rows * added_row_bytes;
 
-  /// Where the plane of a step lies in the ring. A step is as good as any that is a multiple of ring_planes
-  /// away.
+  /// Where the plane of a step lies in the ring. Steps ring_planes apart have the same place.
   SPIDER_DEVICE static Shared ring_plane(int step) {
     return static_cast<unsigned>(step + ring_planes) % ring_planes * Stencil::ring_plane_bytes;
   }
@@ -158,8 +156,7 @@ struct Stream3d {
         : row(i / products_abreast * product_rows), column(i % products_abreast * product_columns) {}
   };
 
-  /// Is a fragment of a source, for the product from place `place` of a warp's ring rows on, multiplied at
-  /// all?
+  /// True if any product from place `place` of a warp's ring rows on uses a fragment of a source.
   SPIDER_DEVICE static bool is_multiplied(int source, int place) {
     bool found = false;
     for (int i = 0; i < product_count; ++i) {
@@ -176,9 +173,9 @@ struct Stream3d {
   };
 
   /// A lane of a window's fragment has the vector 2 (lane / 4) + (lane % 4) / 2 + 2 (lane % 2): the pair
-  /// swap. In a pair's, lanes 4 n and 4 n + 1 have neighbouring vectors of the first row, the others those of
-  /// the second. In one of a pair of rows they have eight inputs from the middle of a vector on, those of the
-  /// second row in such an order that lanes of both rows do not meet in a bank.
+  /// swap. In a pair's, lanes 4 n and 4 n + 1 have neighbouring vectors of the first row, the others of the
+  /// second. In one for a pair of rows they have eight inputs from the middle of a vector on; the order in
+  /// the second row avoids bank conflicts between lanes of both rows.
   SPIDER_DEVICE static FragmentPlaces find_fragments(int lane, int step) {
     const int column = lane / 4;
     const bool second = lane % 4 / 2 != 0;
@@ -234,12 +231,12 @@ struct Stream3d {
   static constexpr int sum_count = SumsOf<Stencil>::count;
   using Sums = TileSums<Stencil>[planes_in_flight][rows_per_warp];
 
-  /// What sums of products side by side begin with: zeros, or what constants beyond faces add.
+  /// The initial values of sums of products side by side: zeros, or the sums of constants outside faces.
   using Starts = Accumulator[products_abreast];
 
-  /// Which of a warp's sums of the output plane that begins with an input plane have begun. The others hold
-  /// those of a plane before: setting them with the first product, which adds to other registers then, takes
-  /// no instruction.
+  /// The sums of a warp, in the output plane that begins with an input plane, that have begun. The others
+  /// still contain an older plane: the first product sets them without an extra instruction, since it adds to
+  /// other registers.
   struct Begun {
     const Starts& starts;
     bool sums[rows_per_warp][sum_count] = {};
@@ -257,7 +254,8 @@ struct Stream3d {
     }
   };
 
-  /// Does no tap of a sum reach as far as those of others, so that no product of its begins an output plane?
+  /// True if no tap of a sum reaches as far as those of others, so that none of its products begins an output
+  /// plane.
   SPIDER_DEVICE static constexpr bool begins_late(int sum) {
     for (int i = 0; i < product_count; ++i) {
       if (Stencil::product(i).sum == sum && Stencil::product(i).plane == 0) return false;
@@ -265,7 +263,7 @@ struct Stream3d {
     return true;
   }
 
-  /// Clears those sums of the output plane that begins.
+  /// Clears such sums of the output plane that begins.
   SPIDER_DEVICE static void clear_late_sums(Sums& sums, int turn) {
     SPIDER_UNROLL
     for (int sum = 0; sum < sum_count; ++sum) {
@@ -276,8 +274,8 @@ struct Stream3d {
     }
   }
 
-  /// Adds an input plane to the output planes in flight, fragment by fragment. The oldest plane, in slot
-  /// (turn + 1) % planes_in_flight, is then complete.
+  /// Adds an input plane to the output planes in flight, fragment by fragment, which completes the oldest, in
+  /// slot (turn + 1) % planes_in_flight.
   template <bool all_begun>
   SPIDER_DEVICE static void multiply_by_rows(const Operands& loaded, const FragmentPlaces& places,
                                              const Starts& starts, Sums& sums, int turn) {
@@ -329,7 +327,7 @@ struct Stream3d {
     }
   }
 
-  /// Moves the accumulators by one slot where they do not rotate by unrolling.
+  /// Moves the accumulators by one slot if they do not rotate by unrolling.
   template <int turns>
   SPIDER_DEVICE static void rotate_sums(Sums& sums) {
     if constexpr (turns % planes_in_flight != 0) {
@@ -344,7 +342,7 @@ struct Stream3d {
   }
 
   /// Four outputs of a lane as f16 bits: neighbours, columns 16 (lane / 4) + 4 (lane % 4) .. + 3 of the tile;
-  /// of a pair of rows two of either row, columns 8 (lane / 4) + 2 (lane % 4) and the next of the product's.
+  /// for a pair of rows two of either row, columns 8 (lane / 4) + 2 (lane % 4) and the next of the product's.
   struct Outputs {
     std::uint32_t low, high;
   };
@@ -356,15 +354,15 @@ struct Stream3d {
             device::transpose_8x8(device::pack_f16(sum.value[2] * scale, sum.value[3] * scale))};
   }
 
-  /// What a lane stores of its neighbouring outputs.
+  /// The neighbouring outputs that a lane stores.
   struct Clip {
-    Span rows;                       ///< of the warp's, those that are wanted
-    Span columns[products_abreast];  ///< which of the neighbours are
+    Span rows;                       ///< of the warp, to store
+    Span columns[products_abreast];  ///< the neighbours that are stored
     bool whole[products_abreast];    ///< all of them, by one store
     bool all_columns;                ///< are all of the block?
-    bool pieces;                     ///< does any lane of the block store some of its neighbours one by one?
+    bool pieces;                     ///< does any lane of the block store single outputs?
 
-    /// Bit i: output i of a product is the sweep's.
+    /// Bit i: output i of a product is stored.
     SPIDER_DEVICE unsigned wanted(int product) const {
       unsigned bits = 0;
       SPIDER_UNROLL
@@ -411,7 +409,7 @@ struct Stream3d {
     return block.top - row_low + device::warp_index() * rows_per_warp;
   }
 
-  // What constants beyond faces add, in blocks near these.
+  // Contributions of constants outside faces, in blocks near them.
 
   SPIDER_DEVICE static Path path_of(const SweepArguments& field, const Block& block) {
     const Path path = Planes::path_of(field, block);
@@ -453,14 +451,14 @@ struct Stream3d {
     }
   }
 
-  /// Where of a row's four numbers number i goes: to which of the products side by side, and where there.
+  /// The place of number i of a row's four: the product side by side, and the index there.
   SPIDER_DEVICE static constexpr int added_product(int i) { return pairs_rows ? i / 2 : 0; }
   SPIDER_DEVICE static constexpr int added_value(int row, int i) {
     return pairs_rows ? 2 * (row % 2) + i % 2 : i;
   }
 
-  /// Sums begin with what constants add to them: a product that adds to numbers takes as long as one that
-  /// adds to zeros. Away from faces along y and z those of all rows and planes begin alike, from registers.
+  /// Sums begin with the contributions of constants: a product that adds to numbers takes as long as one that
+  /// adds to zeros. Away from faces along y and z sums of all rows and planes begin alike, from registers.
   SPIDER_DEVICE static void find_starts(const Block& block, Starts& starts) {
     using Constants = typename Stencil::Constants;
     int column[4];
@@ -474,7 +472,7 @@ struct Stream3d {
     }
   }
 
-  /// Elsewhere a row of the table is spread behind the ring as lanes need it, so that all tiles load it
+  /// Elsewhere a row of the table is spread after the ring in the order of lanes, so that all tiles load it
   /// alike, before the barrier of the step that begins the sums.
   struct Added {
     Shared row[rows_per_warp];  ///< where the lane's pairs are, in the first plane of the table
@@ -507,11 +505,11 @@ struct Stream3d {
     }
   };
 
-  /// Spreads the rows of the table that the block needs, before anything is on its way: loads from memory
+  /// Spreads the rows of the table that the block needs, before any copy is in flight: loads from memory
   /// would wait for it.
   SPIDER_DEVICE static void spread_table(const Block& block) {
     using Constants = typename Stencil::Constants;
-    // Sums of planes behind the last one begin, too.
+    // Sums of planes after the last one begin, too.
     const bool near_planes = is_near_planes(block, block.first_output, block.steps + 1);
     const bool near_rows = is_near_rows(block, block.top - row_low, block_rows);
     const int lane = device::lane_index();
@@ -558,8 +556,8 @@ struct Stream3d {
     }
   }
 
-  /// Stores the neighbours of which not all are wanted, or that are not aligned, one by one; `to` is the
-  /// first of the first row.
+  /// Stores neighbours one by one, if not all are stored or they are unaligned; `to` is the first of the
+  /// first row.
   SPIDER_DEVICE_NOINLINE void store_pieces(const SweepArguments& field, std::uint16_t* to,
                                            const Results results) {
     const Block block = Planes::make_block(field);
@@ -581,8 +579,7 @@ struct Stream3d {
     }
   }
 
-  /// Stores the outputs of a product where all neighbours are wanted; `to` is the first of the warp's first
-  /// row.
+  /// Stores the outputs of a product if all neighbours are stored; `to` is the first of the warp's first row.
   SPIDER_DEVICE static void store_whole(const Clip& clip, bool all, bool wanted, int product,
                                         const Outputs& outputs, std::uint16_t* to, std::int64_t row_stride) {
     const Place place(product);
@@ -597,7 +594,7 @@ struct Stream3d {
     }
   }
 
-  /// Walks along z. `begins_alike`: where constants add, away from faces along y and z.
+  /// Walks along z. `begins_alike`: if constants add, away from faces along y and z.
   template <Path path, bool begins_alike = false>
   SPIDER_DEVICE static void walk_planes(const ArgumentsOf<Stencil>& field, const Block& block,
                                         const Span& regular, const Operands& loaded) {
@@ -605,8 +602,8 @@ struct Stream3d {
     constexpr int turns = path == Path::unaligned ? 1 : Stencil::unrolled_planes;
     const int lane = device::lane_index();
 
-    // Pairs read planes before the first one; what they make of them is never stored, but the memory has to
-    // be written. And an operand's zero times what lay where nothing is brought could be NaN.
+    // Pairs read planes before the first one; their results are never stored, but that memory has to be
+    // initialised: an operand's zero times stale data could be NaN.
     constexpr bool begins = adds_constants && !inside && !begins_alike;
     if constexpr (begins) spread_table(block);
     Starts starts{};
@@ -624,13 +621,13 @@ struct Stream3d {
                                  (block.first_output - lead_planes) * field.output_stride[0] +
                                  y * field.output_stride[1] + x;
 
-    // Where the outputs of a product that a step completes lie, as the update sees them.
+    // Where the outputs of a product that a step completes lie, for the update.
     [[maybe_unused]] const auto place_of = [&](int step, int product) {
       const Place own(product);
       const PointPlace first{block.first_output - lead_planes + step, y + own.row, x + own.column};
       return OutputPlace{first, inside ? 15 : clip.wanted(product), inside || field.aligned_output};
     };
-    // What it reads of the next ones is on its way.
+    // Update inputs of the next ones are in flight.
     [[maybe_unused]] OutputUpdate<Stencil, F16Storage, pairs_rows> updates[rows_per_warp] = {};
     [[maybe_unused]] const auto load_updates = [&](int step) {
       if constexpr (HasUpdate<Stencil>::value) {
@@ -653,7 +650,7 @@ struct Stream3d {
       for (int turn = 0; turn < turns; ++turn) {
         const int step = first_step + turn;
         if (step >= block.steps) break;
-        // Where turns go round as the ring does, the place of a step in the ring is a constant.
+        // If turns have the period of the ring, the place of a step in the ring is a constant.
         const int place = turns % ring_planes == 0 ? turn : step;
         device::copy_async_wait<planes_ahead - 1>();
         supply.negate_rows(step, ring_plane(place));

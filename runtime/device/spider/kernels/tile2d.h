@@ -1,9 +1,9 @@
 /// 2D stencils of 16-bit fields with few products: a warp has a tile of some rows of outputs and requests all
-/// input rows of it at once. They wait in registers; what is no whole vector of memory, in tiles at edges,
-/// goes through shared memory.
+/// of its input rows together. They wait in registers; in tiles at edges, cells outside whole vectors of
+/// memory go through shared memory.
 ///
-/// A `Stencil` has, beside what spider/sums/operands.h and spider/loads/tile_window.h want, as static
-/// members:
+/// A `Stencil` has, besides the members that spider/sums/operands.h and spider/loads/tile_window.h require,
+/// as static members:
 /// - Storage: of spider/values/storage.h, for cells of 16 bits;
 /// - first_column, window_vectors: of a tile's inputs, the first column and the vectors of 16 bytes in a row;
 /// - shift_count, shift_group(i): the windows of an input row, in groups of eight inputs from the first;
@@ -39,7 +39,7 @@ sweep_tile2d(const ArgumentsOf<Stencil> field) {
   if constexpr (!Form::is_low) device::launch_dependents();
   typename Kernel::Tile tile;
   if (!Kernel::find_tile(field, tile)) return;
-  // All lanes of a warp take the same way, so that they come to every product together.
+  // All lanes of a warp take the same branch, so that they reach every product together.
   if (!Kernel::is_inside(tile)) {
     Kernel::sweep_boundary(tile);
   } else if constexpr (Form::allows_unaligned) {
@@ -49,9 +49,9 @@ sweep_tile2d(const ArgumentsOf<Stencil> field) {
   }
 }
 
-/// Rows of a tile, and tiles of a block. Blocks follow each other along x, so that those that run at a time
-/// have a compact part of the field. Small boxes use short tiles, since more tiles fill more multiprocessors:
-/// each warp has less to do.
+/// Rows of a tile, and tiles of a block. Consecutive blocks lie along x, so that concurrent ones have a
+/// compact part of the field. Small boxes use short tiles, since more tiles fill more multiprocessors: each
+/// warp has less to do.
 template <int rows, int across, int down, int blocks, bool any>
 struct Tile2dForm {
   static constexpr int tile_rows = rows;
@@ -59,13 +59,13 @@ struct Tile2dForm {
   static constexpr int tiles_down = down;
   static constexpr int warps_per_block = across * down;
   static constexpr int blocks_per_multiprocessor = blocks;
-  static constexpr bool allows_unaligned = any;  ///< otherwise for aligned ones alone
-  /// For boxes so small that they take as long as one tile. Of others many are under way, as their registers
-  /// allow.
+  static constexpr bool allows_unaligned = any;  ///< otherwise only for aligned ones
+  /// For boxes so small that they take as long as one tile. In others many tiles are in flight, as their
+  /// registers allow.
   static constexpr bool is_low = rows <= 4;
 };
 
-/// What is loaded instead of a vector that is not whole.
+/// Loaded instead of a vector that is not whole.
 alignas(16) SPIDER_TABLE device::Vector no_cells = {};
 
 template <class Stencil, class Form>
@@ -89,7 +89,7 @@ struct Tile2d {
   static constexpr int input_rows = Form::tile_rows + tap_rows - 1;
   static_assert(input_rows <= 32, "a lane looks after a row");
 
-  // What a warp keeps in shared memory of a tile at an edge, or of rows that are not aligned.
+  // A warp's shared memory for a tile at an edge, or for unaligned rows.
   static constexpr int window_row_bytes = Stencil::window_vectors * vector_bytes;
   static constexpr int window_bytes = input_rows * window_row_bytes;
 
@@ -107,7 +107,7 @@ struct Tile2d {
   };
   using Window = TileWindow<WindowShape>;
 
-  /// Finds the tile of this warp; there is none where the grid reaches beyond the box.
+  /// Finds the tile of this warp; there is none if the grid exceeds the box.
   SPIDER_DEVICE static bool find_tile(const ArgumentsOf<Stencil>& field, Tile& tile) {
     const BlockPlace block = find_block(field.grid.volume);
     const int warp = device::warp_index();
@@ -122,8 +122,8 @@ struct Tile2d {
     return has_plain_outputs<Form::tile_rows, tile_outputs>(tile);
   }
 
-  /// Are all inputs of the tile in the box, and all outputs wanted? Of rows that are not aligned, so must be
-  /// all of the words of memory that inputs lie across.
+  /// True if all inputs of the tile are in the box, and all outputs are stored. For unaligned rows, all words
+  /// of memory that inputs span must be in it, too.
   SPIDER_DEVICE static bool is_inside(const Tile& tile) {
     constexpr int before = Form::allows_unaligned ? 1 : 0;
     constexpr int behind = Form::allows_unaligned ? 2 : 0;
@@ -132,7 +132,7 @@ struct Tile2d {
            tile.column + first_column + Window::columns + behind <= tile.wanted.column_end;
   }
 
-  /// Computes a tile with the least that this takes.
+  /// Computes a tile by the shortest code.
   SPIDER_DEVICE static void sweep_plain(const Tile& tile) {
     Tables tables;
     Fragments fragments;
@@ -141,7 +141,7 @@ struct Tile2d {
     compute_outputs<Stores::plain>(tile, tables, fragments);
   }
 
-  /// Computes a tile away from edges whose rows are not aligned.
+  /// Computes an unaligned tile away from edges.
   SPIDER_DEVICE static void sweep_shifted(const Tile& tile) {
     Tables tables;
     Fragments fragments;
@@ -167,7 +167,7 @@ struct Tile2d {
   /// The input rows of a tile, by shift.
   using Fragments = Fragment[input_rows][shift_count];
 
-  /// Which of the window's vectors is a lane's, at a shift.
+  /// The lane's vector of the window, at a shift.
   SPIDER_DEVICE static int lane_vector(int shift) {
     const int lane = device::lane_index();
     return pair_swap_group(lane) + Stencil::shift_group(shift);
@@ -175,7 +175,7 @@ struct Tile2d {
 
   using Tables = OperandTable<Stencil>;
 
-  /// Loads a lane's inputs straight from memory.
+  /// Loads a lane's inputs directly from memory.
   SPIDER_DEVICE static void load_plain(const Tile& tile, Tables& tables, Fragments& fragments) {
     const Element* from = Window::first_input(tile);
     tables.template load<true>();
@@ -189,12 +189,12 @@ struct Tile2d {
     }
   }
 
-  /// Is a cell the second one of a word of memory?
+  /// True if a cell is the second one of a word of memory.
   SPIDER_DEVICE static bool is_odd(const Element* cell) {
     return reinterpret_cast<std::uintptr_t>(cell) / element_bytes % 2 != 0;
   }
 
-  /// The words of memory that a vector of cells lies across, which may begin at any element.
+  /// The words of memory that a vector of cells spans; it may begin at any element.
   struct Words {
     std::uint32_t word[5];
   };
@@ -232,9 +232,9 @@ struct Tile2d {
     }
   }
 
-  /// The input row of the tile that a lane looks after: lane i has row i.
+  /// The input row of the tile that a lane looks up: lane i has row i.
   struct OwnRow {
-    RowIndex<Stencil> place;  ///< where it is taken from
+    RowIndex<Stencil> place;  ///< where it is read
     bool reached;
   };
 
@@ -243,14 +243,13 @@ struct Tile2d {
     return {map_row<Stencil>(tile, y), row_is_reached<Stencil>(tile, y)};
   }
 
-  /// Is the vector from `column` of the window on aligned, and as it lies in memory in every row that is
-  /// reached?
+  /// True if the vector from `column` of the window on is aligned, and in memory in every row that is
+  /// reached.
   SPIDER_DEVICE static bool is_whole(const Tile& tile, const Span& whole, int column) {
     return tile.aligned_input && column >= whole.begin && column < whole.end;
   }
 
-  /// Loads a lane's whole vectors, those within `whole`, of all input rows where they are aligned; zeros
-  /// instead of others.
+  /// Loads a lane's whole vectors, those within `whole`, of all aligned input rows; zeros for the others.
   SPIDER_DEVICE static void load_whole(const Tile& tile, const Span& whole, const OwnRow& own,
                                        Fragments& fragments) {
     constexpr std::int32_t no_row = -2147483647;
@@ -268,7 +267,7 @@ struct Tile2d {
     }
   }
 
-  /// Fills the window with zeros: an operand's zero times what lay there could be NaN.
+  /// Zeroes the window: an operand's zero times stale data could be NaN.
   SPIDER_DEVICE static void clear_window() {
     constexpr int vectors = input_rows * Stencil::window_vectors;
     SPIDER_UNROLL
@@ -278,8 +277,8 @@ struct Tile2d {
     }
   }
 
-  /// Loads a lane's inputs of a tile at an edge, or of rows that are not aligned: whole vectors straight from
-  /// memory where they are aligned, all else through the window, while these are on their way.
+  /// Loads a lane's inputs of a tile at an edge, or of unaligned rows: aligned whole vectors directly from
+  /// memory, all others through the window, while the direct ones are in flight.
   SPIDER_DEVICE static void load_with_care(const Tile& tile, Fragments& fragments) {
     const Span whole = Window::whole_vectors(tile);
     const CellColumns columns = Window::cell_columns(tile, whole);
@@ -313,7 +312,7 @@ struct Tile2d {
         SPIDER_UNROLL
         for (int i = 0; i < 4; ++i) fragments[row][shift].inputs.word[i] |= cells.word[i] | word;
         if constexpr (negates(rules)) {
-          // Cells of the window have theirs already.
+          // Cells of the window have their signs already.
           change_signs(fragments[row][shift].inputs,
                        is_whole(tile, whole, vector * vector_elements) ? sign : 0);
         }
@@ -323,7 +322,7 @@ struct Tile2d {
 
   using Sums = TileSums<Stencil>;
 
-  /// The sums of an output row, in ascending order of its input rows, which begin with `inputs`.
+  /// The sums of an output row, in ascending order of its input rows, beginning with `inputs`.
   SPIDER_DEVICE static Sums multiply_row(const Tables& tables, const Fragment (*inputs)[shift_count]) {
     typename Storage::Partial nothing_apart;
     Sums sums{};
@@ -341,8 +340,7 @@ struct Tile2d {
     return sums;
   }
 
-  /// How outputs are stored: aligned and all the sweep's; from any element on; or those that are the sweep's
-  /// alone.
+  /// How outputs are stored: all, aligned; from any element on; or only the sweep's.
   enum class Stores { plain, anywhere, clipped };
 
   /// Computes and stores a tile's outputs.
@@ -353,7 +351,7 @@ struct Tile2d {
     Element* to = tile.output + (tile.row * tile.output_stride + x);
     const unsigned wanted = outputs_within<Storage>(columns_of(tile.wanted), x);
     const int rows = tile.wanted.row_end - tile.row;
-    // Where a row's outputs lie, as the update sees them; what it reads of some rows is on its way.
+    // Where a row's outputs lie, for the update; its inputs for some rows are in flight.
     [[maybe_unused]] const auto place_of = [&](int row) {
       const unsigned stored = stores != Stores::clipped ? 15 : row < rows ? wanted : 0;
       const bool aligned = stores == Stores::clipped ? tile.aligned_output : stores == Stores::plain;

@@ -1,6 +1,6 @@
-/// Input planes of a 3D field in a ring in shared memory: a block of threads walks along z, and copies of the
-/// planes that come next are on their way while it computes. Boundary, boxes and rows that are not aligned
-/// are dealt with here: in the ring a kernel finds every cell that its taps reach.
+/// Input planes of a 3D field in a ring in shared memory: a block of threads walks along z, with copies of
+/// later planes in flight while it computes. This file handles the boundary, boxes and unaligned rows: in the
+/// ring a kernel finds every cell that its taps reach.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -19,12 +19,12 @@ struct Offsets {
   std::int32_t low, high;
 };
 
-/// Tap rows that are neighbours and span the same columns.
+/// Neighbouring tap rows that span the same columns.
 struct VolumeBand {
   Offsets dz, dy, dx;
 };
 
-/// Does one of the offsets lead from a place of the span to i?
+/// True if one of the offsets leads from a place of the span to i.
 SPIDER_DEVICE bool leads_to(const Offsets& offsets, const Span& from, std::int32_t i) {
   return i - offsets.high < from.end && i - offsets.low >= from.begin;
 }
@@ -39,12 +39,12 @@ struct VolumeBlock {
   std::int32_t first_plane;   ///< input plane of step 0
   std::int32_t top;           ///< row of the ring's first row
   std::int32_t left;          ///< column of the ring's first vector
-  std::int32_t first_output;  ///< output plane that is complete first
+  std::int32_t first_output;  ///< the first output plane to complete
   std::int32_t steps;
   std::int32_t vector_begin,
       vector_end;             ///< vectors of a row that are in the box wherever the row is reached
   std::int32_t edge_begin;    ///< the first column of a ring row before them that a result may need
-  std::int32_t edge_columns;  ///< columns before and behind them that a result may need
+  std::int32_t edge_columns;  ///< columns before and after them that a result may need
 };
 
 /// Blocks of a sweep to the left of one, above it along y, and before it along z.
@@ -52,9 +52,9 @@ struct VolumePlace {
   std::int32_t across, down, walk;
 };
 
-/// The place of block `index` of a sweep of so many planes. Blocks count along x, then y, then z; with
-/// `walks_on` along y as far as those of one wave go, then along z, then through the rest of y: so what the
-/// next walk along z reads again of the last one's planes is still in the L2 cache.
+/// The place of block `index` of a sweep with that many planes. Blocks are numbered along x, then y, then z.
+/// With `walks_on`, numbers run along y through one wave, then along z, then through the rest of y: planes
+/// that the next walk along z reads again are then still in the L2 cache.
 template <bool walks_on>
 SPIDER_DEVICE VolumePlace find_in_volume(const VolumeGrid& grid, std::int32_t planes, std::int32_t index) {
   const std::int32_t above = index / grid.across;
@@ -70,7 +70,7 @@ SPIDER_DEVICE VolumePlace find_in_volume(const VolumeGrid& grid, std::int32_t pl
   return {index % grid.across, group * rows + behind % rows_here, behind / rows_here};
 }
 
-/// What a block computes of a launch whose rims may come first: output planes `first` to before `end`.
+/// A block's part of a launch whose rims may come first: output planes `first` to before `end`.
 struct VolumeWalk {
   std::int32_t across, down, first, end;
 };
@@ -102,25 +102,25 @@ SPIDER_DEVICE VolumeWalk find_volume_walk(const SweepArguments& field, std::int3
 /// - Element: the bits of a cell;
 /// - block_threads: threads of a block; walks_on: of find_in_volume;
 /// - ring_planes, ring_rows: input planes in the ring, rows of each;
-/// - tile_rows: output rows of a block; row_anchor: of which number its first row is a multiple;
-/// - planes_at_once: planes that are copied together; planes_ahead: planes on their way, a multiple of it;
+/// - tile_rows: output rows of a block; row_anchor: its first row is a multiple of this;
+/// - planes_at_once: planes that are copied together; planes_ahead: planes in flight, a multiple of it;
 /// - tile_vectors: vectors of 16 bytes of the block's own columns in a row;
-/// - left_vectors, right_vectors: those that taps reach before and behind them;
-/// - ring_row_bytes, ring_plane_bytes: from row to row, from plane to plane; a multiple of 32, for copies are
-///   slow where shared and global addresses do not agree modulo that;
+/// - left_vectors, right_vectors: vectors that taps reach before and after them;
+/// - ring_row_bytes, ring_plane_bytes: from row to row, from plane to plane; a multiple of 32, since copies
+///   are slow if shared and global addresses differ modulo that;
 /// - ring_lead_bytes: before the block's own columns in the first row; the same;
 /// - edge_warps: warps that find the elements of a group of planes at edges, a divisor of the block's;
-/// - finds_all_edges: do they find all of them once for all planes, or, for want of registers, those beside
-///   one edge between vectors? The others are then fetched plane by plane;
+/// - finds_all_edges: do they find all of them once for all planes, or, to save registers, only those at one
+///   edge between vectors? The others are then fetched plane by plane;
 /// - lowest_dz, lowest_dy: of the taps' offsets along z, y;
 /// - lead_planes: from the lowest offset along z to the highest;
-/// - highest_low, lowest_high: columns that every tap row may read, from so far behind a box's first column
-///   to so far before its end;
+/// - highest_low, lowest_high: columns that every tap row may read, from that far after a box's first column
+///   to that far before its end;
 /// - column_reach_low, column_reach_high: lowest offset along x, at most 0; highest, at least 0;
-/// - edges_in_memory: where cells at edges come from waits in shared memory, for want of registers;
+/// - edges_in_memory: the sources of cells at edges wait in shared memory, to save registers;
 /// - negates_in_ring: does the kernel call Supply::negate_rows?
-/// - full_low, full_high: a tap with an offset between them along z leads to all that any tap leads to in a
-///   plane;
+/// - full_low, full_high: a tap with an offset between them along z leads to all cells that any tap leads to
+///   in a plane;
 /// - band_count, band(i): the taps;
 /// - plane_rules(), row_rules(), column_rules(): the boundary.
 template <class Shape>
@@ -137,18 +137,18 @@ struct PlaneRing {
   static constexpr int left_columns = Shape::left_vectors * vector_elements;
   static constexpr int ring_bytes = Shape::ring_lead_bytes + Shape::ring_planes * Shape::ring_plane_bytes;
 
-  // Vectors of each plane that a thread copies: those of the block's own columns come first, whole lines of
-  // memory, then those beside them.
+  // Vectors of each plane that a thread copies: the block's own columns come first, as whole lines of memory,
+  // then the neighbouring ones.
   static constexpr int own_vectors = Shape::ring_rows * Shape::tile_vectors;
   static constexpr int side_vectors = ring_vectors - Shape::tile_vectors;
   static constexpr int plane_vectors = Shape::ring_rows * ring_vectors;
   static constexpr int copies = (plane_vectors + Shape::block_threads - 1) / Shape::block_threads;
   static_assert(Shape::block_threads % Shape::tile_vectors == 0, "threads copy whole rows at once");
 
-  // And it fetches some elements where vectors lie across an edge. Those of four bytes or eight are copied
-  // asynchronously. There are no such copies of two bytes: they are loaded, and stored when they are there.
-  // Warps may take turns at that, edge_warps for every group of planes, so that loads have a round of turns
-  // to arrive.
+  // A thread also fetches some elements where vectors cross an edge. Elements of four or eight bytes are
+  // copied asynchronously. There are no such copies of two bytes: they are loaded, and stored on arrival.
+  // Warps may take turns, edge_warps for every group of planes, so that loads have a round of turns to
+  // arrive.
   static constexpr bool copies_edges = element_bytes >= 4;
   static constexpr int edge_threads = Shape::edge_warps * 32;
   static constexpr int turns = Shape::block_threads / edge_threads;
@@ -156,8 +156,8 @@ struct PlaneRing {
                 "all warps have turns, but none at copies");
   static_assert(!copies_edges || Shape::finds_all_edges, "the table has all that is copied");
 
-  // Columns of a row that are reached but in no fast vector: beside both edges of the field or of a box,
-  // which may cut vectors; or beside one between vectors.
+  // Columns of a row that are reached but in no fast vector: at both edges of the field or of a box, which
+  // may cut vectors, or at one edge between vectors.
   static constexpr int low_edge_columns =
       (Shape::highest_low > 0 ? Shape::highest_low : 0) - Shape::column_reach_low;
   static constexpr int high_edge_columns =
@@ -170,7 +170,7 @@ struct PlaneRing {
   static constexpr int edge_elements =
       edge_columns > 0 ? (edge_columns* Shape::ring_rows + edge_threads - 1) / edge_threads : 1;
 
-  // What a thread must know of both.
+  // A thread's data for both.
   static constexpr int table_words =
       copies + edge_elements + (Shape::edges_in_memory ? (edge_elements + 1) / 2 : edge_elements);
   static constexpr int table_vectors = (table_words + 3) / 4;
@@ -200,7 +200,7 @@ struct PlaneRing {
     return map_by<Shape::column_rules>(x, block.extent[2]);
   }
 
-  /// Does any tap reach a cell of row y in plane z?
+  /// True if any tap reaches a cell of row y in plane z.
   SPIDER_DEVICE static bool row_is_reached(const Block& block, std::int32_t z, std::int32_t y) {
     bool reached = false;
     SPIDER_UNROLL
@@ -211,7 +211,7 @@ struct PlaneRing {
     return reached;
   }
 
-  /// Does any tap reach cell (z, y, x)?
+  /// True if any tap reaches cell (z, y, x).
   SPIDER_DEVICE static bool cell_is_reached(const Block& block, std::int32_t z, std::int32_t y,
                                             std::int32_t x) {
     bool reached = false;
@@ -224,13 +224,13 @@ struct PlaneRing {
     return reached;
   }
 
-  /// Regular plane: inside the field, and reached as far as any.
+  /// Regular plane: inside the field, with the full reach of taps.
   SPIDER_DEVICE static bool is_regular(const Block& block, std::int32_t z) {
     return z >= 0 && z < block.extent[0] &&
            leads_to(Offsets{Shape::full_low, Shape::full_high}, block.box[0], z);
   }
 
-  /// The steps of a walk whose planes are: all but some at its ends.
+  /// The steps of a walk with such planes: all but some at its ends.
   SPIDER_DEVICE static Span regular_steps(const Block& block) {
     Span steps = {0, block.steps};
     SPIDER_NO_UNROLL
@@ -262,7 +262,7 @@ struct PlaneRing {
            (vector - Shape::left_vectors) * vector_bytes;
   }
 
-  /// The same cell again and again.
+  /// A vector with the same cell repeated.
   SPIDER_DEVICE static Vector filled_vector(WordOf<Element> value) {
     return repeat_word(element_bytes == 2 ? value * 0x10001U : value);
   }
@@ -278,9 +278,9 @@ struct PlaneRing {
       device::store_shared(plane * Shape::ring_plane_bytes + place, value);
   }
 
-  /// One of the vectors that a thread copies of every plane: number k.
+  /// Vector number k among those that a thread copies of every plane.
   struct CopyPlace {
-    bool always;      ///< does every thread have it? The compiler would not find out.
+    bool always;      ///< does every thread have it? The compiler cannot deduce this.
     int row, vector;  ///< in the ring
 
     SPIDER_DEVICE explicit CopyPlace(int k) : always((k + 1) * Shape::block_threads <= plane_vectors) {
@@ -311,7 +311,7 @@ struct PlaneRing {
   };
   static_assert(copies <= 32, "wanted copies are bits of a word");
 
-  /// Of a block inside.
+  /// For a block inside.
   SPIDER_DEVICE static Copies plan_plain_copies(const Block& block) {
     Copies plan;
     plan.wanted = 0;
@@ -340,14 +340,14 @@ struct PlaneRing {
     SPIDER_DEVICE Shared offset() const { return vector_place(row, 0) + column * element_bytes; }
   };
 
-  /// Where a thread finds what it brings of every regular plane at edges, as words.
+  /// Places of a thread's copies and elements at edges of every regular plane, as words.
   struct EdgeTable {
     std::uint32_t word[table_vectors * 4];
 
     /// Offsets from the plane's first interior element, of copies and of elements.
     SPIDER_DEVICE std::int32_t copy(int k) const { return static_cast<std::int32_t>(word[k]); }
     SPIDER_DEVICE std::int32_t element(int k) const { return static_cast<std::int32_t>(word[copies + k]); }
-    /// Is there an element k? Its offset in the ring's plane.
+    /// True if there is an element k; then its offset in the ring's plane.
     SPIDER_DEVICE bool has_element(int k) const { return place(k) != nowhere; }
     SPIDER_DEVICE Shared offset(int k) const { return place(k) * place_unit; }
 
@@ -358,7 +358,7 @@ struct PlaneRing {
     }
     SPIDER_DEVICE void put_no_element(int k) { put_place(k, nowhere); }
 
-    /// Where it waits in shared memory, behind the ring: only its thread reads it.
+    /// Its place in shared memory, after the ring: only its thread reads it.
     SPIDER_DEVICE static Shared memory_place(int vector) {
       return ring_bytes +
              static_cast<Shared>((vector * Shape::block_threads + thread_index()) * vector_bytes);
@@ -382,7 +382,7 @@ struct PlaneRing {
     }
 
    private:
-    // Places of elements: in shared memory two to a word, counted in elements; in registers as they are.
+    // Places of elements: in shared memory two to a word, counted in elements; in registers unpacked.
     static constexpr bool packed = Shape::edges_in_memory;
     static constexpr std::uint32_t nowhere = packed ? 0xffffU : 0xffffffffU;
     static constexpr int place_unit = packed ? element_bytes : 1;
@@ -401,16 +401,16 @@ struct PlaneRing {
     }
   };
 
-  /// Which of a thread's copies and elements are negated: bit k of a word stands for number k.
+  /// The negated ones among a thread's copies and elements: bit k of a word stands for number k.
   struct EdgeSigns {
     std::uint32_t copies = 0, elements = 0;
   };
   struct NoEdgeSigns {};
 
-  /// What a thread keeps of it in registers: all, or nothing where they would not suffice.
+  /// The part of the table in a thread's registers: all, or nothing if they would not suffice.
   struct Edges {
     std::uint32_t wanted = 0;  ///< bit k: is there a copy k?
-    int elements = 0;          ///< beyond which there are none: many threads have none at all
+    int elements = 0;          ///< one past the last element: many threads have none
     EdgeTable kept;
     std::conditional_t<has_signs, EdgeSigns, NoEdgeSigns> negated;
 
@@ -432,9 +432,9 @@ struct PlaneRing {
     }
   };
 
-  /// Finds all that a thread brings of regular planes at edges: rows from wherever the boundary takes them,
-  /// and the elements of vectors across an edge. What the boundary makes constant is filled here, in every
-  /// plane of the ring, since no plane changes it. Elements that no tap reaches are left as they are.
+  /// Finds all that a thread copies of regular planes at edges: rows from wherever the boundary takes them,
+  /// and the elements of vectors across an edge. Fills the boundary's constants in every plane of the ring,
+  /// since no plane changes them. Elements that no tap reaches are unchanged.
   SPIDER_DEVICE static Edges plan_edges(const Block& block) {
     EdgeTable table{};
     Edges edges;
@@ -491,7 +491,7 @@ struct PlaneRing {
     }
   }
 
-  /// Brings a vector with other signs, which no copy changes.
+  /// Copies a vector with changed signs, which asynchronous copies cannot do.
   SPIDER_DEVICE static void bring_negated(bool wanted, Shared to, const Element* from) {
     if (!wanted) return;
     Vector cells = device::load_field_vector(from);
@@ -535,7 +535,7 @@ struct PlaneRing {
     }
   }
 
-  /// Edge elements of two bytes on their way.
+  /// Edge elements of two bytes in flight.
   struct EdgeValues {
     Element value[edge_elements];
   };
@@ -550,7 +550,7 @@ struct PlaneRing {
     }
   }
 
-  /// Puts them into the ring's plane at `to`.
+  /// Stores them to the ring's plane at `to`.
   SPIDER_DEVICE static void store_edges(const Edges& edges, Shared to, const EdgeValues& values) {
     const EdgeTable table = edges.table();
     SPIDER_UNROLL
@@ -561,7 +561,7 @@ struct PlaneRing {
     }
   }
 
-  /// The cell (z, y, x), wherever the boundary takes it from; 0 where no tap reaches it.
+  /// The cell (z, y, x), wherever the boundary takes it from; 0 if no tap reaches it.
   SPIDER_DEVICE static Element fetch_cell(const Block& block, std::int32_t z, const PlaneIndex& plane,
                                           std::int32_t y, std::int32_t x) {
     if (!cell_is_reached(block, z, y, x)) return 0;
@@ -578,10 +578,10 @@ struct PlaneRing {
     return static_cast<Element>(cell ^ sign);
   }
 
-  // Irregular planes are rare. Functions of their own load them, and find the block again instead of
-  // receiving it. Each does little: the registers that it uses are lost to the loop that calls it.
+  // Irregular planes are rare. Separate functions load them, and find the block again instead of receiving
+  // it. Each does little: its registers are lost to the loop that calls it.
 
-  /// Loads the vectors of irregular plane z to `to`, but for rows that are constant in all planes.
+  /// Loads the vectors of irregular plane z to `to`, except rows that are constant in all planes.
   SPIDER_DEVICE_NOINLINE void load_irregular_plane(const SweepArguments& field, std::int32_t z, Shared to) {
     const Block block = make_block(field);
     const PlaneIndex plane = map_plane(block, z);
@@ -608,7 +608,7 @@ struct PlaneRing {
     }
   }
 
-  /// Fetches the edge elements of plane z from number `first` on, but for those that plan_edges has filled.
+  /// Fetches the edge elements of plane z from number `first` on, except those that plan_edges has filled.
   SPIDER_DEVICE static void fetch_edges(const Block& block, std::int32_t z, int first, Shared to) {
     const PlaneIndex plane = map_plane(block, z);
     SPIDER_NO_UNROLL
@@ -629,13 +629,13 @@ struct PlaneRing {
     fetch_edges(make_block(field), z, first, to);
   }
 
-  // Rows that begin anywhere come in words, or in cells that are no shorter. One whose columns are halves of
-  // other words in memory than in the ring comes a cell behind its place: realign_rows() moves it.
+  // Unaligned rows are copied in words, or in cells that are no shorter. A row whose columns are in other
+  // halves of words in memory than in the ring arrives a cell after its place: realign_rows() moves it.
 
   static constexpr int piece_bytes = element_bytes < 4 ? 4 : element_bytes;
   static constexpr int piece_elements = piece_bytes / element_bytes;
   static constexpr bool splits_words = piece_elements > 1;
-  // Columns of the ring that taps may reach, and the pieces that they are in.
+  // Columns of the ring that taps may reach, and the pieces that contain them.
   static constexpr int first_column = left_columns + Shape::column_reach_low;
   static constexpr int end_column =
       left_columns + Shape::tile_vectors * vector_elements + Shape::column_reach_high;
@@ -643,23 +643,23 @@ struct PlaneRing {
   static constexpr int end_piece = (end_column + piece_elements - 1) / piece_elements;
   static constexpr int warps = Shape::block_threads / 32;
   static constexpr int rows_of_warp = (Shape::ring_rows + warps - 1) / warps;
-  // Each lane has as many pieces of a row; what is more of all rows, lanes share: with the word that a row
-  // which is a cell behind has beside the others.
+  // Pieces of a row that every lane has. Lanes share the remaining pieces of all rows, including the extra
+  // word of a row that is a cell behind.
   static constexpr int pieces_of_lane = (end_piece - first_piece) / 32;
   static constexpr int first_shared = first_piece + 32 * pieces_of_lane;
   static constexpr int shared_pieces = end_piece - first_shared + (splits_words ? 1 : 0);
   static constexpr int shared_turns = (rows_of_warp * shared_pieces + 31) / 32;
-  /// Is there room behind them for the word that such a row has more?
+  /// True if there is room after them for the extra word of such a row.
   static constexpr bool has_spare = !splits_words || (end_piece + 1) * piece_bytes <= Shape::ring_row_bytes;
 
-  /// Row number n of those of the ring that the warp brings; is there one?
+  /// Row number n of the ring rows that the warp copies; and whether there is one.
   SPIDER_DEVICE static int row_of_warp(int n) { return n * warps + device::warp_index(); }
   SPIDER_DEVICE static bool has_row(int n) {
     return (n + 1) * warps <= Shape::ring_rows || row_of_warp(n) < Shape::ring_rows;
   }
-  /// A piece that a lane has of the rows that share them, in turn.
+  /// A piece, among those that rows share, that a lane has in turn.
   struct SharedPiece {
-    int n, piece;  ///< of row number n
+    int n, piece;  ///< in row number n
 
     SPIDER_DEVICE explicit SharedPiece(int turn)
         : n((32 * turn + device::lane_index()) / (shared_pieces > 0 ? shared_pieces : 1)),
@@ -676,11 +676,11 @@ struct PlaneRing {
   /// A row of the ring in memory.
   struct RowInMemory {
     const Element* cells;  ///< from column 0 of the ring on
-    int behind;            ///< cells that it comes behind its place
-    bool comes;            ///< in pieces
+    int behind;            ///< cells that it arrives after its place
+    bool comes;            ///< as pieces
   };
-  /// The columns that come in pieces, of rows in memory. They end one column beside those that taps may reach
-  /// where memory has that, too.
+  /// The columns of rows in memory that are copied as pieces. They end one column past those that taps may
+  /// reach, if memory has that one, too.
   struct ColumnsInMemory {
     Span columns;
 
@@ -693,15 +693,15 @@ struct PlaneRing {
       columns.end = clamp(end, columns.begin, end_column + 1);
     }
     SPIDER_DEVICE bool are_all() const { return columns.begin < first_column && columns.end > end_column; }
-    /// The pieces that come of a row that is so many cells behind.
+    /// The pieces copied of a row that is that many cells behind.
     SPIDER_DEVICE Span pieces(int behind) const {
       return {clamp((columns.begin + behind + piece_elements - 1) / piece_elements, first_piece, end_piece),
               clamp((columns.end + behind) / piece_elements, first_piece, end_piece + behind)};
     }
   };
 
-  /// The rows that a warp brings of a regular plane where all are in memory, one behind the other. Where
-  /// cells beside vectors are copied by a table (copies_edges), vectors alone come in pieces.
+  /// The rows of a regular plane that a warp copies, if all are in memory, one after the other. If a table
+  /// copies the cells next to vectors (copies_edges), only vectors are pieces.
   struct ContiguousRows : ColumnsInMemory {
     std::int64_t first;  ///< from the plane's first element to column 0 of the ring in row number 0
     std::int64_t stride;
@@ -718,7 +718,7 @@ struct PlaneRing {
       const int behind = misalignment(warps % 2 == 0 ? plane + first : cells);
       return {cells, behind, has_row(n) && (has_spare || behind == 0)};
     }
-    /// Is none of a plane behind its place? Rows of an even number of warps begin alike.
+    /// True if no row of a plane is behind its place. Rows of an even number of warps begin alike.
     SPIDER_DEVICE bool are_in_place(const Element* plane) const {
       return warps % 2 == 0 && misalignment(plane + first) == 0;
     }
@@ -733,10 +733,10 @@ struct PlaneRing {
     return device::smallest_in_warp(plain ? 1 : 0) != 0;
   }
 
-  /// Those of any plane: each lane knows one.
+  /// The rows of any plane: each lane knows one.
   struct MappedRows : ColumnsInMemory {
     std::uint64_t offset;         ///< of row number `lane`, as ContiguousRows::first
-    std::uint32_t in_memory = 0;  ///< bit n: is row number n there as taps read it?
+    std::uint32_t in_memory = 0;  ///< bit n: is row number n in memory as taps read it?
 
     SPIDER_DEVICE MappedRows(const Block& block, std::int32_t z, const PlaneIndex& plane)
         : ColumnsInMemory(block) {
@@ -757,7 +757,7 @@ struct PlaneRing {
     SPIDER_DEVICE static bool are_in_place(const Element* /*plane*/) { return false; }
   };
 
-  /// Starts the copies of what comes in pieces of a plane.
+  /// Starts the copies of a plane's pieces.
   template <class Rows>
   SPIDER_DEVICE static void start_pieces(const Rows& rows, const Element* plane, Shared to) {
     const int first = first_piece + device::lane_index();
@@ -784,8 +784,8 @@ struct PlaneRing {
     }
   }
 
-  /// Moves the rows of a plane that are a cell behind, when all that the warp brings is there. Columns beside
-  /// those that taps may reach become 0: what lay there is of a plane before, and products of it count.
+  /// Moves the rows of a plane that are a cell behind, once all copies of the warp have arrived. Columns
+  /// outside those that taps may reach become 0: an older plane's values there would enter products.
   template <class Rows>
   SPIDER_DEVICE static void realign_rows(const Rows& rows, const Element* plane, Shared to) {
     if (rows.are_in_place(plane)) return;
@@ -834,13 +834,13 @@ struct PlaneRing {
     }
   }
 
-  /// Brings a cell of plane z, which may lie anywhere, to `to`: asynchronously where it can be copied.
+  /// Copies a cell of plane z, which may lie anywhere, to `to`: asynchronously if possible.
   SPIDER_DEVICE static void bring_cell(const Block& block, std::int32_t z, const PlaneIndex& plane,
                                        std::int32_t y, std::int32_t x, Shared to) {
     if constexpr (!splits_words) {
       const auto row = map_row(block, y);
       const auto column = map_column(block, x);
-      if (column.constant) {  // as plan_edges has filled all planes, also where no tap reaches it
+      if (column.constant) {  // plan_edges has filled all planes, also where no tap reaches
         device::store_shared(to, static_cast<Element>(column.value ^ sign_of<Element>(column.negated)));
         return;
       }
@@ -855,16 +855,16 @@ struct PlaneRing {
     device::store_shared(to, fetch_cell(block, z, plane, y, x));
   }
 
-  // Blocks at faces, and planes beyond these. The block is found again rather than kept in registers.
+  // Blocks at faces, and planes outside these. The block is found again to save registers.
 
   SPIDER_DEVICE static const Element* plane_in_memory(const Block& block, const PlaneIndex& plane) {
     return block.input + (plane.constant ? 0 : plane.index * block.plane_stride);
   }
 
-  /// Brings what of plane z, whose rows are `rows`, comes in no pieces.
+  /// Copies the cells of plane z, whose rows are `rows`, that are in no pieces.
   SPIDER_DEVICE static void bring_others(const Block& block, std::int32_t z, const PlaneIndex& plane,
                                          const MappedRows& rows, Shared to) {
-    // Beside pieces, of all rows at once: cells of two bytes wait for memory.
+    // Next to pieces, of all rows together: cells of two bytes wait for memory.
     const int begin = clamp(rows.columns.begin + piece_elements - 1, first_column, end_column);
     const int end = clamp(rows.columns.end - (piece_elements - 1), begin, end_column);
     const int beside = begin - first_column + end_column - end;
@@ -911,7 +911,7 @@ struct PlaneRing {
     realign_rows(MappedRows(block, z, plane), plane_in_memory(block, plane), to);
   }
 
-  /// Zeroes the ring from plane `first` on, and waits until all threads have.
+  /// Zeroes the ring from plane `first` on, and waits for all threads.
   SPIDER_DEVICE static void clear(int first = 0) {
     SPIDER_NO_UNROLL
     for (int i = first * Shape::ring_plane_bytes / vector_bytes + thread_index();
@@ -920,7 +920,7 @@ struct PlaneRing {
     device::sync_block();
   }
 
-  /// Where a block is; with rims that may come first, its first output and its steps, too.
+  /// The place of a block; if rims may come first, also its first output and its steps.
   SPIDER_DEVICE static VolumePlace place_of_block(const SweepArguments& field,
                                                   [[maybe_unused]] Block& block) {
     if constexpr (tells_rims) {
@@ -962,7 +962,7 @@ struct PlaneRing {
     return block;
   }
 
-  /// Which vectors of a row are fast, and which columns are needed beside them.
+  /// Finds the fast vectors of a row, and the needed columns next to them.
   SPIDER_DEVICE static void find_vectors(Block& block) {
     const std::int32_t inside_begin = block.box[2].begin + (Shape::highest_low > 0 ? Shape::highest_low : 0);
     const std::int32_t inside_end = block.box[2].end + (Shape::lowest_high < 0 ? Shape::lowest_high : 0);
@@ -980,7 +980,7 @@ struct PlaneRing {
     block.edge_columns = first_fast - block.edge_begin + edge_end - end_of_fast;
   }
 
-  /// Do places in a plane count 32 bits?
+  /// True if 32 bits count the places in a plane.
   SPIDER_DEVICE static bool is_near(const Block& block) {
     constexpr std::int64_t farthest = (std::int64_t{1} << 31) - 2 * ring_vectors * vector_elements;
     const std::int64_t rows = std::int64_t{block.extent[1]} + 2 * Shape::ring_rows;
@@ -991,18 +991,18 @@ struct PlaneRing {
   SPIDER_DEVICE static Path path_of(const SweepArguments& field, const Block& block) {
     if (!field.aligned_input || !is_near(block)) return Path::unaligned;
     const bool all_fast = block.vector_begin == 0 && block.vector_end == ring_vectors;
-    // The block's own rows end behind those that it reads where all taps reach up.
+    // If all taps reach up, the block's own rows end after those that it reads.
     constexpr std::int32_t own_end = Shape::tile_rows - Shape::lowest_dy;
     const Span touched = {block.top, block.top + (own_end > Shape::ring_rows ? own_end : Shape::ring_rows)};
     return all_fast && field.aligned_output && block.box[1].holds(touched) ? Path::interior : Path::boundary;
   }
 
-  /// Brings the input planes of a walk into the ring, planes_at_once after the other. All threads of the
-  /// block come here together. `all_regular`: all planes of the walk are.
+  /// Copies the input planes of a walk to the ring, planes_at_once after the other. All threads of the block
+  /// call this together. `all_regular`: all planes of the walk are.
   template <Path path, bool all_regular = false>
   class Supply {
    public:
-    /// Before it the ring has been cleared, unless nothing in it is read that is not brought.
+    /// The ring must have been cleared, unless only copied cells of it are read.
     SPIDER_DEVICE Supply(const Block& block, const Span& regular)
         : next_(block.input + block.first_plane * block.plane_stride), regular_(regular), values_() {
       if constexpr (path == Path::interior) copies_ = plan_plain_copies(block);
@@ -1014,7 +1014,7 @@ struct PlaneRing {
         is_plain_ = has_plain_rows(block) && (!copies_edges || is_near(block));  // the table has 32 bits
         if constexpr (copies_edges) {
           if (is_plain_) edges_ = plan_edges(block);
-          device::sync_block();  // planes that are not regular are filled by other threads
+          device::sync_block();  // other threads fill planes that are not regular
         } else {
           has_others_ = !has_spare || !ColumnsInMemory(block).are_all();
         }
@@ -1025,7 +1025,7 @@ struct PlaneRing {
       }
     }
 
-    /// Starts the copies of the planes of `step` and those behind it to the places from `to` on.
+    /// Starts the copies of the planes of `step` and later ones to the places from `to` on.
     SPIDER_DEVICE void start(const SweepArguments& field, const Block& block, int step, Shared to) {
       SPIDER_UNROLL
       for (int i = 0; i < Shape::planes_at_once; ++i) {
@@ -1035,8 +1035,8 @@ struct PlaneRing {
       device::copy_async_commit();
     }
 
-    /// Puts what has been loaded of the same planes at edges there; planes_ahead planes from `step` on have
-    /// been started. Called for all groups of planes in turn.
+    /// Stores the loaded edge elements of the same planes; planes_ahead planes from `step` on have been
+    /// started. Called for all groups of planes in turn.
     SPIDER_DEVICE void place_edges(const Block& block, int step, Shared to) {
       if constexpr (loads_edges) {
         if (step != turn_) return;
@@ -1050,8 +1050,8 @@ struct PlaneRing {
       }
     }
 
-    /// Negates what this thread has copied of a regular plane, that of `step` at `to`, of rows with the other
-    /// sign, when its copies are there. To load such rows instead would be to wait for memory in every step.
+    /// Negates this thread's copies of a regular plane, that of `step` at `to`, in rows with the other sign,
+    /// once they have arrived. Loading such rows instead would wait for memory in every step.
     SPIDER_DEVICE void negate_rows(int step, Shared to) const {
       if constexpr (path == Path::boundary && has_row_signs) {
         const std::uint32_t negated = edges_.negated.copies & edges_.wanted;
@@ -1066,8 +1066,8 @@ struct PlaneRing {
       }
     }
 
-    /// Moves what begins within words of the plane of `step` at `to`, when this warp's copies are there:
-    /// planes_ahead planes from `step` on have been started.
+    /// Moves rows of the plane of `step` at `to` that begin within words, once this warp's copies have
+    /// arrived: planes_ahead planes from `step` on have been started.
     SPIDER_DEVICE void settle(const SweepArguments& field, const Block& block, int step, Shared to) const {
       if constexpr (path == Path::unaligned && splits_words && has_spare) {
         if (step >= block.steps) return;
@@ -1081,7 +1081,7 @@ struct PlaneRing {
     }
 
    private:
-    /// Are elements across edges loaded, since they are not copied?
+    /// True if elements across edges are loaded rather than copied.
     static constexpr bool loads_edges = path == Path::boundary && !copies_edges;
 
     SPIDER_DEVICE void start_next(const SweepArguments& field, const Block& block, int step, Shared to) {
@@ -1101,7 +1101,7 @@ struct PlaneRing {
         if constexpr (path == Path::interior) start_plane(copies_, to, next_);
         if constexpr (path == Path::boundary) start_edge_plane(edges_, to, next_);
         if constexpr (path == Path::boundary && !Shape::finds_all_edges) {
-          constexpr int first = edge_elements * edge_threads;  // no thread has found those behind it
+          constexpr int first = edge_elements * edge_threads;  // no thread has found later ones
           if (has_others_) fetch_edges_apart(field, block.first_plane + step, first, to);
         }
       } else {
@@ -1110,7 +1110,7 @@ struct PlaneRing {
       }
     }
 
-    /// `plane`: the first interior element of that of step turn_.
+    /// `plane`: the first interior element of the plane of step turn_.
     SPIDER_DEVICE void load_edges_of_turn(const Block& block, const Element* plane) {
       SPIDER_UNROLL
       for (int i = 0; i < Shape::planes_at_once; ++i) {

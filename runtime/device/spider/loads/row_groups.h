@@ -1,11 +1,11 @@
-/// The inputs of a strip of a 2D field that the warps of a block walk down together: groups of rows, which
+/// The inputs of a strip of a 2D field that the warps of a block walk down together: groups of rows that
 /// asynchronous copies bring into a ring in shared memory, some groups ahead.
 ///
-/// A `Stencil` has what spider/field/field2d.h wants, and row_low, row_high: lowest and highest dy;
-/// first_column: of the inputs, from a strip's first output, which begins a vector. A `Layout` has, as static
-/// members,
+/// A `Stencil` has the members that spider/field/field2d.h requires, and row_low, row_high: lowest and
+/// highest dy; first_column: of the inputs, from a strip's first output, which begins a vector. A `Layout`
+/// has, as static members,
 /// - Cells: of spider/values/cells.h, or a Storage;
-/// - group_rows, ring_groups; lead_groups: groups of inputs that a walk takes beside those of its outputs;
+/// - group_rows, ring_groups; lead_groups: groups of inputs that a walk takes besides those of its outputs;
 /// - warps: of the block; strip_outputs, window_columns: of a strip, and of its inputs;
 /// - takes_images: as the form does;
 /// - exchanges_sectors: of each row by its number, so that four rows lie in different banks;
@@ -24,8 +24,8 @@
 namespace spider {
 inline namespace device_4 {
 
-/// Where rows of a field begin in memory. Those that begin anywhere have a form of their own, whose code
-/// would take registers of the other.
+/// Where rows of a field begin in memory. Unaligned rows have a form of their own, whose code would cost the
+/// other one registers.
 enum class RowAlignment {
   aligned,  ///< with a vector of 16 bytes
   any,
@@ -43,8 +43,8 @@ SPIDER_DEVICE Element load_shared_cell(device::Shared from) {
   }
 }
 
-/// Brings the whole vectors of the group of inputs that begins with row y, for the strip from `column` on.
-/// Apart, so that what it needs takes no registers of walks that do not come here.
+/// Copies the whole vectors of the group of inputs that begins with row y, for the strip from `column` on. A
+/// separate function, so that walks that do not call it lose no registers.
 template <class Ring>
 SPIDER_DEVICE_NOINLINE void load_boundary_rows(const SweepArguments& field, std::int32_t column,
                                                std::int32_t y, device::Shared group) {
@@ -52,9 +52,9 @@ SPIDER_DEVICE_NOINLINE void load_boundary_rows(const SweepArguments& field, std:
   Ring::bring_vectors(window, y, group);
 }
 
-/// Shared memory of which piece of its rows a block takes next, a word a warp. Kernels keep it there whose
-/// walks have no register for it (`keeps_piece`): what spills starts blocks later, 32 binomial steps beside
-/// 1.5 took 127 us instead of 124.
+/// Shared memory for the index of the piece that a block takes next, a word per warp. Kernels whose walks
+/// have no register for it store it there (`keeps_piece`): with a spill blocks start later, and 32 binomial
+/// steps next to 1.5 took 127 us instead of 124.
 constexpr int bytes_of_piece(int warps) {
   return 4 * warps;
 }
@@ -63,9 +63,9 @@ SPIDER_DEVICE device::Shared piece_place() {
   return static_cast<device::Shared>(Kernel::walk_bytes + 4 * device::warp_index());
 }
 
-/// Walks down what a block has of a sweep, one strip after the other, by the `walk_down` of a kernel whose
-/// warps share a ring: of strips inside the field without care for its faces. One that keeps the piece has
-/// bytes_of_piece() behind the `walk_bytes` of shared memory that its walks need.
+/// Walks down a block's part of a sweep, one strip after the other, by the `walk_down` of a kernel whose
+/// warps share a ring. Strips inside the field need no care for its faces. A kernel that stores the piece has
+/// bytes_of_piece() after the `walk_bytes` of shared memory that its walks need.
 template <class Kernel, class Arguments>
 SPIDER_DEVICE void walk_pieces(const Arguments& field) {
   std::uint32_t piece = 0;
@@ -74,7 +74,7 @@ SPIDER_DEVICE void walk_pieces(const Arguments& field) {
     const typename Kernel::Strip strip(field, static_cast<int>(piece));
     if (strip.steps == 0) return;
     if (piece > 0) device::sync_block();  // all warps are done with the ring
-    // Another look costs a block of few steps a tenth of its time.
+    // Looking again costs a block of few steps a tenth of its time.
     const std::uint32_t next = strip.is_last ? 0 : piece + 1;
     if constexpr (Kernel::keeps_piece)
       device::store_shared_if(device::lane_index() == 0, piece_place<Kernel>(), next);
@@ -109,18 +109,18 @@ struct RowGroups {
   static constexpr int group_rows = Layout::group_rows;
   static constexpr int strip_outputs = Layout::strip_outputs;
 
-  // A row of the window begins in its line of 128 bytes where it does in the field.
+  // A row of the window begins at the same place in its line of 128 bytes as in the field.
   static constexpr int first_column = Stencil::first_column;
   static constexpr int window_columns = Layout::window_columns;
   static constexpr int window_vectors = window_columns / vector_elements;
   static constexpr int window_offset = line_offset<vector_elements>(first_column);
-  // Rows that do not begin with vectors of memory come in pieces of at least a word. One that begins within a
-  // word takes one more of these, which waits before the window, or behind it where that begins a line.
+  // Unaligned rows are copied in pieces of at least a word. A row that begins within a word takes one piece
+  // more, which waits before the window, or after it if the window begins a line.
   static constexpr bool splits_words = element_bytes < 4;
   static constexpr int piece_bytes = splits_words ? 4 : element_bytes;
   static constexpr int piece_elements = piece_bytes / element_bytes;
   static constexpr int window_pieces = window_columns / piece_elements;
-  static constexpr int pieces_of_lane = (window_pieces + 31) / 32;  ///< so many lines apart
+  static constexpr int pieces_of_lane = (window_pieces + 31) / 32;  ///< lines apart
   static_assert(32 * piece_bytes % line_bytes == 0, "pieces of a lane lie alike in their lines");
   static constexpr int window_bytes = window_columns * element_bytes;
   static constexpr int spare_byte = window_offset > 0 ? -piece_bytes : window_bytes;
@@ -130,7 +130,7 @@ struct RowGroups {
   static constexpr int group_bytes = group_rows * row_bytes;
   static constexpr int rows_of_warp = group_rows / Layout::warps;
   static_assert(group_rows % Layout::warps == 0, "warps have as many rows");
-  // Vectors of whole lines, and those beside them.
+  // Vectors of whole lines, and the others.
   static constexpr int line_vectors = line_bytes / vector_bytes;
   static constexpr int left_vectors = vectors_before_line<vector_elements>(first_column);
   static constexpr int inner_vectors = (window_vectors - left_vectors) / line_vectors * line_vectors;
@@ -150,13 +150,13 @@ struct RowGroups {
     }
   }
 
-  /// The columns of a strip's inputs. Beside the field's they are in memory beyond a `halo` face, and where
-  /// vectors are whole on the other side of a `periodic` one.
+  /// The columns of a strip's inputs. Besides the field's, columns outside a `halo` face are in memory, and
+  /// outside a `periodic` one if vectors are whole on the other side.
   struct Window : Field2d<Element> {
     std::int32_t left;   ///< column of the first
-    bool wraps = false;  ///< are vectors beyond a periodic face those of the other side?
+    bool wraps = false;  ///< are vectors outside a periodic face those of the other side?
     Span whole;          ///< vectors that are in memory in every row
-    CellColumns cells;   ///< columns beside them that taps reach
+    CellColumns cells;   ///< other columns that taps reach
 
     SPIDER_DEVICE Window(const SweepArguments& field, std::int32_t first_output)
         : Field2d<Element>(field, Layout::takes_images ? device::image_index() : 0),
@@ -178,21 +178,21 @@ struct RowGroups {
                              {reached.begin - left, reached.end - left}, window_columns);
     }
 
-    /// From where in a row of memory a vector is.
+    /// The column of a row of memory at which a vector begins.
     SPIDER_DEVICE std::int32_t column_of(int vector) const {
       const std::int32_t column = left + vector * vector_elements;
       if (!wraps) return column;
       return column < 0 ? column + this->columns : (column < this->columns ? column : column - this->columns);
     }
 
-    /// Are all columns in memory, one after the other, in aligned rows?
+    /// True if all columns are in memory, one after the other, in aligned rows.
     SPIDER_DEVICE bool is_plain() const {
       return this->aligned_input && whole.begin == 0 && whole.end == window_vectors &&
              (!wraps || (left >= 0 && left + window_columns <= this->columns));
     }
   };
 
-  /// What a block walks down.
+  /// The walk of a block.
   struct Strip : Window {
     std::int32_t column;     ///< of the first output
     std::int32_t first_row;  ///< of the first group of inputs
@@ -204,7 +204,7 @@ struct RowGroups {
         : Strip(field,
                 find_shared_walk<group_rows, Layout::lead_groups>(field, device::block_index(), piece)) {}
 
-    /// Are all columns in memory, at their own places, and wanted, and all rows aligned?
+    /// True if all columns are in memory, in place, and stored, and all rows aligned.
     SPIDER_DEVICE bool is_inside() const {
       return this->is_plain() && this->aligned_output && column >= this->wanted.column_begin &&
              column + strip_outputs <= this->wanted.column_end;
@@ -221,7 +221,7 @@ struct RowGroups {
                      clamp(this->wanted.row_end + Stencil::row_high, 0, this->rows)} {}
   };
 
-  /// Zeroes what no copy fills: an operand's zero times what lay there could be NaN.
+  /// Zeroes cells that no copy fills: an operand's zero times stale data could be NaN.
   SPIDER_DEVICE static void clear_ring() {
     SPIDER_NO_UNROLL
     for (int i = device::warp_index() * 32 + device::lane_index(); i < ring_bytes / vector_bytes;
@@ -230,9 +230,9 @@ struct RowGroups {
     device::sync_block();
   }
 
-  /// Starts the copies of the whole vectors of a group whose rows are all in memory, at their own places.
-  /// Each warp has rows, and copies their lines first: eight lanes that begin within a line ask L2 for more
-  /// sectors, in two requests.
+  /// Starts the copies of the whole vectors of a group whose rows are all in memory, in place. Each warp has
+  /// rows, and copies their lines first: eight lanes that begin within a line request more sectors from L2,
+  /// in two requests.
   template <bool inside>
   SPIDER_DEVICE static void start_copies(const Strip& strip, std::int32_t y, Shared group) {
     constexpr int rows = rows_of_warp;
@@ -272,8 +272,8 @@ struct RowGroups {
     return {strip.whole.begin * pieces, strip.whole.end * pieces};
   }
 
-  /// Starts the copies of the whole vectors of a group whose rows are all in memory, at their own places, and
-  /// begin anywhere. What begins within a word comes from the cell before: settle_group() moves it.
+  /// Starts the copies of the whole vectors of a group whose unaligned rows are all in memory, in place. A
+  /// row that begins within a word is copied from the cell before: settle_group() moves it.
   SPIDER_DEVICE static void start_copies_of_pieces(const Strip& strip, std::int32_t y, Shared group) {
     const Span pieces = whole_pieces(strip);
     const int lane = device::lane_index();
@@ -292,7 +292,7 @@ struct RowGroups {
       }
       cells += strip.input_stride;
     }
-    if constexpr (splits_words) {  // a lane has what is more of one row
+    if constexpr (splits_words) {  // a lane has the extra piece of one row
       const int n = lane < rows_of_warp ? lane : 0;
       const Element* const of_row = first + n * strip.input_stride;
       copy_piece_async_if<piece_bytes>(
@@ -301,8 +301,8 @@ struct RowGroups {
     }
   }
 
-  /// Moves what began within words in a group of start_copies_of_pieces() that has come for the lanes of the
-  /// warp.
+  /// Moves rows that began within words in a group of start_copies_of_pieces(), once the lanes' copies have
+  /// arrived.
   SPIDER_DEVICE static void realign_rows(const Strip& strip, std::int32_t y, Shared group) {
     const Span pieces = whole_pieces(strip);
     const int lane = device::lane_index();
@@ -336,8 +336,8 @@ struct RowGroups {
     }
   }
 
-  /// Brings the whole vectors of a group from where the boundary has their rows; of rows that are not
-  /// aligned from the two vectors of memory that they lie across.
+  /// Copies the whole vectors of a group from where the boundary has their rows; for unaligned rows from the
+  /// two vectors of memory that they span.
   SPIDER_DEVICE static void bring_vectors(const Window& window, std::int32_t y, Shared group) {
     SPIDER_NO_UNROLL
     for (int row = device::warp_index(); row < group_rows; row += Layout::warps) {
@@ -363,7 +363,7 @@ struct RowGroups {
     }
   }
 
-  /// Fills the cells beside whole vectors: from these, where the boundary's rule takes them to one, else from
+  /// Fills the cells next to whole vectors: from these, if the boundary's rule maps them to one, or else from
   /// memory.
   SPIDER_DEVICE static void fill_cells(const Window& window, std::int32_t y, Shared group) {
     constexpr int columns_at_once = threads / group_rows;
@@ -387,7 +387,7 @@ struct RowGroups {
     }
   }
 
-  /// Brings a step's inputs into a group of the ring; its copies are one group of these.
+  /// Copies a step's inputs to a group of the ring, as one group of copies.
   template <bool inside>
   SPIDER_DEVICE static void bring_group(const SweepArguments& field, const Strip& strip, int step,
                                         Shared group) {
@@ -406,7 +406,7 @@ struct RowGroups {
     device::copy_async_commit();
   }
 
-  /// Completes the rows of a step's inputs that the warp's lanes have waited for.
+  /// Completes the rows of a step's inputs whose copies have arrived.
   SPIDER_DEVICE static void settle_group(const Strip& strip, int step, Shared group) {
     const std::int32_t y = strip.first_row + step * group_rows;
     if (begins_anywhere && splits_words && strip.plain_rows.holds(Span{y, y + group_rows}))

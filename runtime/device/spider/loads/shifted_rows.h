@@ -10,7 +10,7 @@
 namespace spider {
 inline namespace device_4 {
 
-/// By how many bytes rows begin behind a multiple of 16: row i by (first + i step) % 16.
+/// The distance of rows from the last multiple of 16 bytes: for row i (first + i step) % 16.
 struct Leads {
   int first, step;
 };
@@ -19,7 +19,7 @@ SPIDER_DEVICE int lead_of(const Leads& leads, int row) {
   return (leads.first + row * leads.step) % 16;
 }
 
-/// Of rows that are `stride` cells apart, from the one that begins with `cell` on.
+/// For rows that are `stride` cells apart, from the one that begins with `cell` on.
 template <class Element>
 SPIDER_DEVICE Leads find_leads(const Element* cell, std::int64_t stride) {
   constexpr int cell_bytes = static_cast<int>(sizeof(Element));
@@ -27,8 +27,8 @@ SPIDER_DEVICE Leads find_leads(const Element* cell, std::int64_t stride) {
           static_cast<int>(stride % (16 / cell_bytes)) * cell_bytes};
 }
 
-/// Moves `words` words of shared memory, which begin `lead` bytes behind `row`, whole cells and below 16, to
-/// `row`, a multiple of 4. Behind them a word is read, too. All lanes of a warp take part, with a warp
+/// Moves `words` words of shared memory, which begin `lead` bytes after `row`, to `row`, a multiple of 4. The
+/// lead is whole cells and below 16. Reads one word past the last. All lanes of a warp take part, with a warp
 /// barrier between reading and writing.
 template <int words, int cell_bytes>
 SPIDER_DEVICE void shift_row(device::Shared row, int lead) {
@@ -58,8 +58,8 @@ SPIDER_DEVICE void shift_row(device::Shared row, int lead) {
 }
 
 /// Stores `cells` neighbouring cells, a multiple of 64, from `to` on, which may be any cell: they are in
-/// shared memory from `from` on, a multiple of 4. Lanes store neighbouring words of memory, and one the cell
-/// before the first whole word and one that behind the last. All lanes of a warp take part.
+/// shared memory from `from` on, a multiple of 4. Lanes store neighbouring words of memory; one lane stores
+/// the cell before the first whole word and one the cell after the last. All lanes of a warp take part.
 template <int cells>
 SPIDER_DEVICE void store_row(std::uint16_t* to, device::Shared from) {
   constexpr int word_cells = 2;
@@ -81,9 +81,9 @@ SPIDER_DEVICE void store_row(std::uint16_t* to, device::Shared from) {
                          device::load_shared_half(from + static_cast<device::Shared>(beside * 2)));
 }
 
-/// Stores a row of cells, of which each lane has neighbouring ones, two in each word, behind those of the
-/// lane before: the first at `to`, which may be any cell. `wanted`: which cells, counted from the lane's
-/// first. Where they begin within words of memory lanes hand on a cell. All lanes of a warp take part.
+/// Stores a row of cells: each lane has neighbouring ones, two in each word, after those of the lane before;
+/// the first is stored at `to`, which may be any cell. `wanted`: the cells to store, counted from the lane's
+/// first. If the row begins within a word, lanes pass on a cell. All lanes of a warp take part.
 template <int words>
 SPIDER_DEVICE void store_lanes(bool is_row, const Span& wanted, std::uint16_t* to,
                                const std::uint32_t (&own)[words]) {
@@ -108,15 +108,15 @@ SPIDER_DEVICE void store_lanes(bool is_row, const Span& wanted, std::uint16_t* t
                          static_cast<std::uint16_t>(own[0]));
 }
 
-/// A lane and those that have its neighbours in a row, each four cells.
+/// A lane and the lanes with its neighbours in a row, each with four cells.
 struct RowOfLanes {
   int next;  ///< the lane that has the next four
   bool is_first, is_last;
 };
 
-/// Stores a row of bytes, of which each lane has four that follow those of the lane before, from `to` on,
-/// which may be any byte: as words of memory, which begin with a lane's `split`-th byte and end with the next
-/// lane's, and byte by byte before the first and behind the last. All lanes of a warp take part.
+/// Stores a row of bytes from `to` on, which may be any byte; each lane has four that follow those of the
+/// lane before. Stores words of memory, which begin with a lane's `split`-th byte and end with the next
+/// lane's, and single bytes before the first and after the last. All lanes of a warp take part.
 SPIDER_DEVICE void store_bytes(std::uint8_t* to, std::uint32_t own, const RowOfLanes& lanes) {
   constexpr int word_bytes = 4;
   const int split =
@@ -131,9 +131,9 @@ SPIDER_DEVICE void store_bytes(std::uint8_t* to, std::uint32_t own, const RowOfL
   }
 }
 
-/// Stores four neighbouring cells, two in each word, from `to` on: as words where it is the first cell of
-/// one, otherwise a word between two cells. Handing cells on between lanes, so that all are words or pairs of
-/// them, takes more time than it saves.
+/// Stores four neighbouring cells, two in each word, from `to` on: as words if it is the first cell of one,
+/// otherwise as a word between two cells. Passing cells between lanes to store only words or pairs of words
+/// takes more time than it saves.
 SPIDER_DEVICE void store_anywhere(std::uint16_t* to, std::uint32_t low, std::uint32_t high) {
   if (!is_misaligned(to)) {
     device::store_field_word(to, low);

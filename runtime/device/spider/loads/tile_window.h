@@ -1,6 +1,6 @@
-/// Tiles of a 2D field, and the inputs of one of cells of 16 bits or 8 in shared memory, or on their way to
-/// it: a window of some rows, all as wide. Boundary, boxes and rows that are not aligned are dealt with here:
-/// in the window a kernel finds every cell that its taps reach, and zeros for cells that none reaches.
+/// Tiles of a 2D field, and the inputs of a tile of cells of 16 bits or 8 in shared memory, or in flight to
+/// it: a window of some rows, all of one width. This file handles the boundary, boxes and unaligned rows: in
+/// the window a kernel finds every cell that its taps reach, and zeros for cells that none reaches.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -16,7 +16,7 @@
 namespace spider {
 inline namespace device_4 {
 
-/// A tile of a sweep: what is computed, and of which field. `Storage` is of spider/values/storage.h.
+/// A tile of a sweep, and its field. `Storage` is of spider/values/storage.h.
 template <class Storage>
 struct FieldTile : Field2d<typename Storage::Element, typename Storage::OutElement> {
   using Field = Field2d<typename Storage::Element, typename Storage::OutElement>;
@@ -24,15 +24,15 @@ struct FieldTile : Field2d<typename Storage::Element, typename Storage::OutEleme
   std::int32_t row, column;  ///< y and x of the tile's first output
 
   FieldTile() = default;
-  /// The one at the upper left: its row is the last multiple of `row_anchor` that is not below the sweep's
-  /// first row, its column the grid's first.
+  /// The tile at the upper left: its row is the last multiple of `row_anchor` at or before the sweep's first
+  /// row, its column the grid's first.
   SPIDER_DEVICE FieldTile(const SweepArguments& field, int row_anchor)
       : Field(field, device::image_index()),
         row(this->wanted.row_begin / row_anchor * row_anchor),
         column(field.grid.volume.first_column) {}
 };
 
-/// The same of a stencil on tensor cores, with what its update takes, where it has one.
+/// The same for a stencil on tensor cores, with the arguments of its update, if it has one.
 template <class Stencil>
 struct StencilTile : FieldTile<typename Stencil::Storage>, UpdateSource<Stencil> {
   StencilTile() = default;
@@ -40,7 +40,7 @@ struct StencilTile : FieldTile<typename Stencil::Storage>, UpdateSource<Stencil>
       : FieldTile<typename Stencil::Storage>(field, row_anchor), UpdateSource<Stencil>(field) {}
 };
 
-/// Are all outputs of a tile of so many rows and columns the sweep's?
+/// True if the sweep stores all outputs of a tile of this many rows and columns.
 template <int rows, int columns, class Storage>
 SPIDER_DEVICE bool has_plain_outputs(const FieldTile<Storage>& tile) {
   return tile.row >= tile.wanted.row_begin && tile.row + rows <= tile.wanted.row_end &&
@@ -48,8 +48,8 @@ SPIDER_DEVICE bool has_plain_outputs(const FieldTile<Storage>& tile) {
 }
 
 /// A form for boxes cut into tiles of `rows` x `columns` a block, which begin at multiples of `row_anchor`
-/// along y; along x on a line of 128 bytes, and always where a sum does. For boxes of `min_blocks_per_sm`
-/// blocks for each multiprocessor, or more.
+/// along y; along x on a line of 128 bytes, and always where a sum does. For boxes with at least
+/// `min_blocks_per_sm` blocks per multiprocessor.
 constexpr SweepForm tiles_form(SweepFunction sweep, int warps_per_block, int shared_bytes,
                                int output_alignment, int rows, int columns, int row_anchor,
                                int min_blocks_per_sm) {
@@ -82,28 +82,27 @@ SPIDER_DEVICE BlockPlace find_block(const VolumeGrid& grid) {
   return {block % grid.across, down};
 }
 
-/// The same where the lowest blocks come first: those at the lower edge take longer.
+/// The same with the lowest blocks first: blocks at the lower edge take longer.
 SPIDER_DEVICE BlockPlace find_block_from_lowest(const VolumeGrid& grid) {
   const BlockPlace place = find_block(grid);
   return {place.across, (place.down == 0 ? grid.down : place.down) - 1};
 }
 
-/// The window of a tile. Rows of the window count from that of the lowest tap of the tile's first output,
-/// columns from Shape::first_column of the tile; x and y are those of the field. The warps of a tile come to
-/// every function that waits (sync) together. `Shape` has, beside what spider/field/field2d.h wants, as
-/// static members:
+/// The window of a tile. Rows of the window count from the row of the lowest tap of the tile's first output,
+/// columns from Shape::first_column of the tile; x and y are those of the field. The warps of a tile call
+/// every function that waits (sync) together. `Shape` has, besides the members that spider/field/field2d.h
+/// requires, as static members:
 /// - Storage: of spider/values/storage.h, for cells of 16 bits or 8;
 /// - tile_rows: output rows;
-/// - warps, warp(): how many share the tile, all of the block or one, and which of them this is;
+/// - warps, warp(): how many share the tile, all of the block or one, and the index of this one;
 /// - row_low, row_high: lowest and highest dy;
 /// - first_column: a multiple of the cells of 16 bytes;
 /// - window_vectors: vectors of 16 bytes in a row;
-/// - row_place(row): where a row begins in shared memory, a multiple of 16. Rows that are not aligned and are
-///   copied in bulk take a vector more;
-/// - for start_bulk_copies alone begin_copies(row_bytes), which prepares the barriers for so many bytes of
-///   each row, and barrier_of(row), that of the copy of a row;
-/// - and for stagger_first_wave alone spare_place(), where shared memory has room for a cell that nobody
-/// reads.
+/// - row_place(row): where a row begins in shared memory, a multiple of 16. Unaligned rows that are copied in
+///   bulk take a vector more;
+/// - only for start_bulk_copies: begin_copies(row_bytes), which prepares the barriers for that many bytes of
+///   each row, and barrier_of(row), the barrier of the copy of a row;
+/// - only for stagger_first_wave: spare_place(), room in shared memory for a cell that is never read.
 template <class Shape>
 struct TileWindow {
   using Storage = typename Shape::Storage;
@@ -123,16 +122,16 @@ struct TileWindow {
   static constexpr int columns = vectors * vector_elements;
   static constexpr int threads = Shape::warps * 32;
 
-  /// Vectors that a lane requests at once, of rows that are not aligned.
+  /// Vectors that a lane requests together, of unaligned rows.
   static constexpr int vectors_at_once = 4;
 
-  /// Cells that a lane requests at once at an edge, where taps reach as many beyond it.
+  /// Cells that a lane requests together at an edge, where taps reach as many outside it.
   static constexpr int farther_reach = -Shape::column_reach_low > Shape::column_reach_high
                                            ? -Shape::column_reach_low
                                            : Shape::column_reach_high;
   static constexpr int cells_at_once = farther_reach < 1 ? 1 : (farther_reach > 4 ? 4 : farther_reach);
 
-  /// Lets the warps of a tile wait for each other.
+  /// A barrier of the warps of a tile.
   SPIDER_DEVICE static void sync() {
     if constexpr (Shape::warps == 1) {
       device::sync_warp();
@@ -141,15 +140,15 @@ struct TileWindow {
     }
   }
 
-  /// Are all rows that the tile's outputs read in the box, and so at their own places and read?
+  /// True if all rows that the tile's outputs read are in the box, and so in place, and read.
   SPIDER_DEVICE static bool has_plain_rows(const Tile& tile) {
     constexpr int first_row = Shape::row_low < 0 ? Shape::row_low : 0;
     constexpr int end_row = Shape::tile_rows + (Shape::row_high > 0 ? Shape::row_high : 0);
     return tile.row + first_row >= tile.wanted.row_begin && tile.row + end_row <= tile.wanted.row_end;
   }
 
-  /// Are all inputs of the tile in the box, and of rows that are not aligned all vectors of memory that they
-  /// lie across?
+  /// True if all inputs of the tile are in the box; for unaligned rows all vectors of memory that they span,
+  /// too.
   SPIDER_DEVICE static bool has_plain_inputs(const Tile& tile) {
     const int before = tile.aligned_input ? 0 : vector_elements - 1;
     const int behind = tile.aligned_input ? 0 : vector_elements;
@@ -157,12 +156,12 @@ struct TileWindow {
            tile.column + Shape::first_column + columns + behind <= tile.wanted.column_end;
   }
 
-  /// May start_bulk_copies bring the tile's inputs?
+  /// True if start_bulk_copies may copy the tile's inputs.
   SPIDER_DEVICE static bool can_copy_in_bulk(const Tile& tile) {
     return device::has_bulk_copies && (tile.aligned_input ? has_plain_rows(tile) : has_plain_inputs(tile));
   }
 
-  /// The columns of whole vectors that are in memory, at their own places, in every row that is reached.
+  /// The columns of whole vectors that are in memory, in place, in every row that is reached.
   SPIDER_DEVICE static Span whole_vectors(const Tile& tile) {
     const Span columns = columns_in_memory<Shape>(tile, tile.column + Shape::first_column);
     const Span whole = vectors_within<vector_elements>(columns, 0, vectors);
@@ -176,15 +175,14 @@ struct TileWindow {
     return columns_beside(whole, reached, columns);
   }
 
-  /// The first input of the window, where it lies in memory at its own place.
+  /// The first input of the window, if it lies in memory at its own place.
   SPIDER_DEVICE static const Element* first_input(const Tile& tile) {
     return tile.input + ((tile.row + Shape::row_low) * tile.input_stride + tile.column + Shape::first_column);
   }
 
   /// Staggers the first wave, so that inputs do not arrive all together and leave tensor cores idle until
-  /// then (tests/benchmarks/README.md): for each block of the multiprocessor that came before its own, the
-  /// tile's first warp makes `answers` loads of inputs, each dependent on the last. For tiles with
-  /// has_plain_rows.
+  /// then (tests/benchmarks/README.md): for each earlier block of the multiprocessor the tile's first warp
+  /// makes `answers` loads of inputs, each dependent on the last. For tiles with has_plain_rows.
   SPIDER_DEVICE static void stagger_first_wave(const Tile& tile, const VolumeGrid& grid, int answers) {
     const int block = device::block_index();
     if (Shape::warp() != 0 || block >= grid.first_wave) return;
@@ -196,7 +194,7 @@ struct TileWindow {
     for (int before = block - grid.multiprocessors; before >= 0; before -= grid.multiprocessors) {
       SPIDER_NO_UNROLL
       for (int i = 0; i < answers; ++i) {
-        // Of another row each time, which no cache of the multiprocessor has.
+        // From another row each time, which no cache of the multiprocessor has.
         const Element answer = device::load_field(from + asked++ % rows * tile.input_stride);
         // Store the value so that the load is not eliminated.
         device::store_shared_if(device::lane_index() == 0, Shape::spare_place(), answer);
@@ -204,10 +202,10 @@ struct TileWindow {
     }
   }
 
-  /// Starts to bring the inputs of a tile into the window whose rows need no care: has_plain_rows, or of rows
-  /// that are not aligned has_plain_inputs. Rows are there once their barriers are complete, for which anyone
-  /// may wait from here on; shift_rows has to follow where they are not aligned. Cells beside whole vectors
-  /// are there.
+  /// Starts the copies of a tile's inputs to the window if its rows need no care: has_plain_rows, or for
+  /// unaligned rows has_plain_inputs. Rows have arrived once their barriers are complete; any thread may wait
+  /// for these from here on. shift_rows has to follow for unaligned rows. Cells next to whole vectors are
+  /// stored on return.
   SPIDER_DEVICE static Leads start_bulk_copies(const Tile& tile) {
     const bool all_whole = has_plain_inputs(tile);
     const Span whole = all_whole ? Span{0, columns} : whole_vectors(tile);
@@ -219,11 +217,11 @@ struct TileWindow {
     sync();
     copy_in_bulk(tile, whole, leads, row_bytes);
     if (!all_whole) fetch_cells(tile, cell_columns(tile, whole));
-    sync();  // for the cells; and none waits for copies that another has yet to start
+    sync();  // for the cells; and no warp waits for copies that another has yet to start
     return leads;
   }
 
-  /// Moves rows that were copied in bulk to where aligned ones are; each warp has some.
+  /// Moves unaligned rows that were copied in bulk to the places of aligned ones; each warp has some.
   SPIDER_DEVICE static void shift_rows(const Leads& leads) {
     SPIDER_NO_UNROLL
     for (int row = Shape::warp(); row < rows; row += Shape::warps) {
@@ -231,8 +229,8 @@ struct TileWindow {
     }
   }
 
-  /// Brings the inputs of any tile into the window. When it returns those that this warp has brought are
-  /// there; a barrier of the tile's warps has to follow.
+  /// Copies the inputs of any tile to the window. On return this warp's copies have arrived; a barrier of the
+  /// tile's warps has to follow.
   SPIDER_DEVICE static void copy_any(const Tile& tile) {
     const Span whole = whole_vectors(tile);
     const CellColumns cells = cell_columns(tile, whole);
@@ -247,8 +245,8 @@ struct TileWindow {
     device::copy_async_wait<0>();
   }
 
-  /// Of rows that are not aligned: puts the vectors within `whole` into the window where rows are in memory,
-  /// and the row's constant where they are not. The rest becomes zeros.
+  /// For unaligned rows: stores the vectors within `whole` to the window if rows are in memory, and otherwise
+  /// the row's constant. The rest becomes zeros.
   SPIDER_DEVICE static void gather_across(const Tile& tile, const Span& whole) {
     constexpr int all = rows * vectors;
     const int thread = Shape::warp() * 32 + device::lane_index();
@@ -281,12 +279,12 @@ struct TileWindow {
     }
   }
 
-  /// Some of CellColumns, of one row.
+  /// Some of the cells of CellColumns, in one row.
   struct Cells {
     Element value[cells_at_once];
   };
 
-  /// Requests the cells from the `first` on of a row that maps to `place`; behind the last row none.
+  /// Requests the cells from `first` on, in a row that maps to `place`; none after the last row.
   SPIDER_DEVICE static Cells request_cells(const Tile& tile, int row, const RowIndex<Shape>& place,
                                            const CellColumns& beside, int first) {
     Cells cells;
@@ -301,7 +299,7 @@ struct TileWindow {
     return cells;
   }
 
-  /// Puts them into the window.
+  /// Stores them to the window.
   SPIDER_DEVICE static void put_cells(int row, const CellColumns& beside, int first, const Cells& cells) {
     SPIDER_UNROLL
     for (int k = 0; k < cells_at_once; ++k) {
@@ -312,8 +310,8 @@ struct TileWindow {
   }
 
  private:
-  /// Starts the copies of the vectors within `whole` of each row, or of those of memory that they lie across,
-  /// `row_bytes`. Each warp has some, for one lane after the other issues them.
+  /// Starts the copies of the vectors within `whole` of each row, or of the vectors of memory that they span,
+  /// `row_bytes`. Each warp has some rows, since its lanes issue one after the other.
   SPIDER_DEVICE static void copy_in_bulk(const Tile& tile, const Span& whole, const Leads& leads,
                                          std::uint32_t row_bytes) {
     if (row_bytes == 0) return;
@@ -329,7 +327,7 @@ struct TileWindow {
     }
   }
 
-  /// Makes the vectors beside `whole` zeros: an operand's zero times what lay there could be NaN.
+  /// Zeroes the vectors outside `whole`: an operand's zero times stale data could be NaN.
   SPIDER_DEVICE static void clear_beside(const Span& whole) {
     const int low = whole.begin / vector_elements;
     const int high = whole.end / vector_elements;
@@ -344,7 +342,7 @@ struct TileWindow {
     }
   }
 
-  /// As gather_across, of aligned rows, whose copies it starts.
+  /// gather_across() for aligned rows; starts their copies.
   SPIDER_DEVICE static void copy_whole(const Tile& tile, const Span& whole) {
     SPIDER_NO_UNROLL
     for (int row = Shape::warp(); row < rows; row += Shape::warps) {
@@ -360,7 +358,7 @@ struct TileWindow {
                                           Shape::first_column);
       SPIDER_UNROLL
       for (int first = 0; first < vectors; first += 32) {
-        // From the first line on, then what is before it, so that a warp's copies cover whole lines.
+        // From the first line on, then the vectors before it, so that a warp's copies cover whole lines.
         const int rotated =
             first + device::lane_index() + vectors_before_line<vector_elements>(Shape::first_column);
         const int vector = rotated < vectors ? rotated : rotated - vectors;
@@ -383,7 +381,7 @@ struct TileWindow {
     }
   }
 
-  /// Puts all of them into the window: lanes have rows, and warps take rows and columns in turn.
+  /// Copies all of them to the window: lanes have rows, and warps take rows and columns in turn.
   SPIDER_DEVICE static void fetch_cells(const Tile& tile, const CellColumns& cells) {
     constexpr int row_groups = (rows + 31) / 32;
     const int column_groups = (cells.count + cells_at_once - 1) / cells_at_once;

@@ -1,6 +1,6 @@
 /// The machine as templates see it: one function per instruction, the same for CUDA and the emulator. The
-/// emulator supplies a header of its own, so that a generated file compiles as C++ where no CUDA compiler is.
-/// With SPIDER_HOST a generated file leaves its templates out: there is no machine.
+/// emulator has its own header, so that a generated file compiles as C++ without a CUDA compiler. With
+/// SPIDER_HOST a generated file omits its templates: there is no machine.
 #pragma once
 
 #if defined(__CUDACC__)

@@ -1,6 +1,6 @@
-/// What the updates of stepped fields (spider/steps/stepping.h) read at points: further fields, which stay as
-/// they are over the steps of a sweep. Beyond `halo` and `periodic` faces points are stepped, too: there
-/// fields are read in the halo that the caller keeps, or from the other end.
+/// Inputs of the updates of stepped fields (spider/steps/stepping.h) at points: further fields, which are
+/// constant over the steps of a sweep. Points outside `halo` and `periodic` faces are stepped, too: their
+/// fields are read from the caller's halo, or from the other end.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -17,7 +17,7 @@
 namespace spider {
 inline namespace device_4 {
 
-/// Does an update use the input? And how many fields does it read? Without an update: none.
+/// Whether an update uses the input, and the number of fields it reads: none without an update.
 template <class Stencil, bool has_update = HasUpdate<Stencil>::value>
 struct UpdateReads {
   static constexpr bool input = false;
@@ -31,8 +31,8 @@ struct UpdateReads<Stencil, true> {
   static constexpr int fields = Stencil::FurtherFields::count;
 };
 
-/// Where the points lie along an axis whose fields can be read: those that all steps but the first need, of a
-/// span that find_readable() gives for so many, and that the field has.
+/// The points along an axis whose fields can be read: those that all steps but the first need, in a span that
+/// find_readable() gives for as many steps, and that the field has.
 template <class Word>
 SPIDER_DEVICE constexpr FarSpan find_points(const AxisRulesOf<Word>& rules, const FarSpan& readable,
                                             std::int64_t extent) {
@@ -41,7 +41,7 @@ SPIDER_DEVICE constexpr FarSpan find_points(const AxisRulesOf<Word>& rules, cons
   return {cut_low ? 0 : readable.begin, cut_high ? extent : readable.end};
 }
 
-/// The index in a field of point i: of those that no result needs, that of any other.
+/// The index in a field of point i; any index for a point that no result needs.
 template <class Word>
 SPIDER_DEVICE constexpr std::int64_t find_point(const AxisRulesOf<Word>& rules, const FarSpan& points,
                                                 std::int64_t i, std::int64_t extent) {
@@ -49,15 +49,15 @@ SPIDER_DEVICE constexpr std::int64_t find_point(const AxisRulesOf<Word>& rules, 
   return wrap_index(rules, near, extent);
 }
 
-/// The place that an update sees, as it counts cells of the whole along an axis (UpdateArguments).
+/// The place of a point for an update, in cells of the whole along an axis (UpdateArguments).
 template <class Word>
 SPIDER_DEVICE constexpr std::int64_t place_in_whole(const AxisRulesOf<Word>& rules,
                                                     const UpdateArguments& sweep, int axis, std::int64_t i) {
   return sweep.first[axis] + wrap_index(rules, i - sweep.first[axis], sweep.whole[axis]);
 }
 
-/// What lies in memory of all fields that an update reads, of a strip's row of `columns` columns a lane.
-/// Loads are spread over the warp: piece i of a lane has the columns from first_column(i) on.
+/// All fields that an update reads, as in memory, for a strip's row of `columns` columns a lane. Loads are
+/// spread over the warp: piece i of a lane has the columns from first_column(i) on.
 template <class Stencil, int columns>
 class SteppedPoints {
   using Cells = typename Stencil::Cells;
@@ -70,14 +70,14 @@ class SteppedPoints {
 
   SPIDER_DEVICE static int first_column(int piece) { return together * (32 * piece + device::lane_index()); }
 
-  /// In vectors, of the strip that begins at `place`; rows are aligned for that.
+  /// In vectors, for the strip that begins at `place`; rows are aligned for that.
   SPIDER_DEVICE void load(const UpdateArguments& sweep, const PointPlace& place) {
     SPIDER_UNROLL
     for (int i = 0; i < pieces; ++i)
       inputs_[i].load_fields(sweep, {place.z, place.y, place.x + first_column(i)}, true, 0, Fields{});
   }
 
-  /// Point by point: `column(c)` says where in its row the strip's column c lies.
+  /// Point by point: `column(c)` is the place in its row of the strip's column c.
   template <class Column>
   SPIDER_DEVICE void load_each(const UpdateArguments& sweep, std::int64_t z, std::int64_t y,
                                const Column& column) {

@@ -1,5 +1,5 @@
-/// What kernels of 3D time steps have in common: a tile of 128 columns by some rows that a block walks along
-/// z with, the copies of its input's planes to shared memory, and the stores of its results. Tiles overlap by
+/// Common parts of kernels of 3D time steps: a tile of 128 columns by some rows with which a block walks
+/// along z, the copies of its input planes to shared memory, and the stores of its results. Tiles overlap by
 /// the columns and rows that all steps reach on each side, walks by the planes: results there are not exact
 /// and are not stored.
 #pragma once
@@ -37,7 +37,7 @@ struct StepShape {
   static constexpr int ry = larger(Stencil::row_high, -Stencil::row_low);
   static constexpr int rx = larger(Stencil::column_high, -Stencil::column_low);
 
-  // Functions, and constants for what the compiler decides: device code has no addresses of constants.
+  // Functions, and constants for compile-time decisions: device code has no addresses of constants.
   SPIDER_DEVICE static constexpr auto planes() { return mirror_axis(Stencil::plane_rules(), is_even); }
   SPIDER_DEVICE static constexpr auto lines() { return mirror_axis(Stencil::row_rules(), is_even); }
   SPIDER_DEVICE static constexpr auto across() { return mirror_axis(Stencil::column_rules(), is_even); }
@@ -49,7 +49,7 @@ struct StepShape {
 
   static constexpr int width = 32 * columns;
   static constexpr int height = warps_down * rows;
-  /// Tiles begin at multiples of it: in f32 and f64 where memory's sectors of 32 bytes do.
+  /// Tiles begin at multiples of this: in f32 and f64 where memory's sectors of 32 bytes do.
   static constexpr int anchor = 8;
   static constexpr int overlap_columns = (steps * rx + anchor - 1) / anchor * anchor;
   static constexpr int overlap_rows = steps * ry;
@@ -65,13 +65,13 @@ struct StepShape {
 };
 
 /// `Layout` has, as static members:
-/// - warps of the block; margin_rows of a plane in shared memory before its first row and behind its last;
+/// - warps of the block; margin_rows of a plane in shared memory before its first row and after its last;
 /// - input_slots: planes of the input in shared memory, which begins with them;
 /// - sources: where the tile's rows of the input are listed there, 4 bytes each;
-/// - first_plane: streams begin at it or behind it where the field ends at the low face along z;
+/// - first_plane: streams begin at it or after it if the field ends at the low face along z;
 /// - has_single_cells: may pieces come as single cells? Then cells: 8 bytes a thread;
-/// - streams_faces: do planes beyond such a face come as others do?
-/// - prefills_constants: are constants beyond faces along y and x in all planes from the start, and never
+/// - streams_faces: are planes outside such a face streamed like others?
+/// - prefills_constants: are constants outside faces along y and x in all planes from the start, and never
 ///   written again?
 template <class Stencil, class Layout, bool is_even = false>
 struct StepTile : StepShape<Stencil, is_even> {
@@ -97,7 +97,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   static constexpr bool prefills_rows = Layout::prefills_constants && has_constant(y_rules.low, y_rules.high);
   static constexpr bool prefills_columns =
       Layout::prefills_constants && has_constant(x_rules.low, x_rules.high);
-  static constexpr std::uint32_t skipped_row = 0x80000000U;  ///< among sources, of one that is not read
+  static constexpr std::uint32_t skipped_row = 0x80000000U;  ///< among sources: not read
   static constexpr std::uint32_t no_cell = ~0U;
 
   /// First to before the end.
@@ -112,7 +112,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     std::int32_t x0, y0;     ///< the tile's first column and row
     Range stored[3];
     Range readable[3];  ///< that taps reach from the box, where the field or its halo has them
-    Range plain;        ///< planes that are read from where they are
+    Range plain;        ///< planes that are read in place
   };
 
   template <class Axis>
@@ -126,7 +126,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     return {static_cast<std::int32_t>(span.begin), static_cast<std::int32_t>(span.end)};
   }
 
-  /// What of a box, from `begin` on, tile or walk number i of `count` outputs each stores.
+  /// The range from `begin` on that tile or walk number i stores, with `count` outputs each.
   SPIDER_DEVICE static Range stored_of(const SweepArguments& f, int axis, std::int32_t begin, int i,
                                        std::int32_t count) {
     const auto first = static_cast<std::int32_t>(f.box.offset[axis]);
@@ -135,7 +135,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     return {from > first ? from : first, count < end - from ? from + count : end};
   }
 
-  /// The planes that a block stores where rims may come first, and its tile.
+  /// The planes that a block stores if rims may come first, and its tile.
   SPIDER_DEVICE static int find_tile_of_planes(const SweepArguments& f, Range& stored) {
     const VolumeGrid& grid = f.grid.volume;
     const BlocksOfPlanes part = find_planes(f, device::block_index());
@@ -225,19 +225,19 @@ struct StepTile : StepShape<Stencil, is_even> {
 
   static constexpr int rows_of_warp = (height + warps - 1) / warps;  ///< that a warp requests of a plane
 
-  /// The four columns of a lane's piece of every row. Pieces of which not all is wanted, and those that lie
-  /// across a periodic face, come as single cells, one a lane for all of the warp's rows.
+  /// The four columns of a lane's piece of every row. Incomplete pieces, and those that cross a periodic
+  /// face, are copied as single cells, one a lane for all of the warp's rows.
   struct CopyPlan {
     std::int32_t
         offset[rows_of_warp];  ///< of the piece in each of the warp's rows, from the plane's first cell
     std::int32_t from;         ///< column of the first
     std::uint32_t wanted;      ///< bit c: column c is read
-    bool is_vector;            ///< all four are, and at once
+    bool is_vector;            ///< all four are, together
     std::uint32_t rows;        ///< bit n: the warp's row n is read
-    bool whole;                ///< of the block: all that is wanted comes in vectors, but for single cells
-    bool has_cells;            ///< of the block: single cells come, too
+    bool whole;                ///< of the block: vectors and single cells cover everything
+    bool has_cells;            ///< of the block: there are single cells
     std::int32_t cell_from;    ///< column of the lane's single cell
-    std::int32_t cell_to;      ///< its column in the tile; below 0 where there is none
+    std::int32_t cell_to;      ///< its column in the tile; negative if there is none
   };
 
   SPIDER_DEVICE static CopyPlan plan_copies(const SweepArguments& f, const TileSweep& w) {
@@ -265,8 +265,8 @@ struct StepTile : StepShape<Stencil, is_even> {
     return piece;
   }
 
-  /// Gives each lane one of the cells `broken` of all lanes, in one of the warp's rows; are there lanes for
-  /// all?
+  /// Gives each lane one of the cells `broken` of all lanes, in one of the warp's rows. Returns whether there
+  /// are lanes for all.
   SPIDER_DEVICE static bool spread_single_cells(const TileSweep& w, std::uint32_t broken, CopyPlan& piece) {
     constexpr auto rules = Shape::across().rules;
     constexpr int most = 32 / rows_of_warp;
@@ -283,7 +283,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     return count <= most;
   }
 
-  /// The index of an axis that is read for index i; clamped to a valid cell where nothing is needed.
+  /// The index of an axis that is read for index i; clamped to a valid cell if none is needed.
   template <class Axis>
   SPIDER_DEVICE static std::int32_t find_input(const Axis& along, const Range& readable, std::int32_t i,
                                                std::int32_t extent) {
@@ -296,7 +296,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     return i < 0 ? 0 : extent - 1;
   }
 
-  /// Does a row, or a column, lie beyond a constant face, where planes keep it?
+  /// True if a row, or a column, lies outside a constant face and planes contain it.
   SPIDER_DEVICE static bool is_constant_row(const TileSweep& w, std::int32_t y) {
     constexpr auto along = Shape::lines();
     return prefills_rows && along.has_constant_at(y, w.extent[1]);
@@ -306,7 +306,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     return prefills_columns && along.has_constant_at(x, w.extent[2]);
   }
 
-  /// Once the rows that planes have are known. Where rows are aligned (SweepArguments) offsets have 32 bits.
+  /// Needs the sources of a plane's rows. If rows are aligned (SweepArguments), offsets have 32 bits.
   SPIDER_DEVICE static void find_offsets(const SweepArguments& f, CopyPlan& piece) {
     SPIDER_UNROLL
     for (int n = 0; n < rows_of_warp; ++n) {
@@ -337,14 +337,14 @@ struct StepTile : StepShape<Stencil, is_even> {
     }
   }
 
-  /// Where a lane's single cell is kept: its offset from a plane's first in the field, its place in a plane.
+  /// Place of a lane's single cell in shared memory: its offset from a plane's first in the field, its place
+  /// in a plane.
   SPIDER_DEVICE static Shared cell_place() {
     if constexpr (Layout::has_single_cells) return static_cast<Shared>(Layout::cells + 8 * thread_index());
     return 0;
   }
 
-  /// Requests this warp's rows of plane b of the stream, all in vectors and single cells, from where they
-  /// are.
+  /// Requests this warp's rows of plane b of the stream, all in vectors and single cells, in place.
   SPIDER_DEVICE static void request_pieces(const Element* plane, const CopyPlan& piece, std::int32_t b) {
     const auto first = static_cast<Shared>(b % input_slots * input_bytes);
     const Shared slot = first + static_cast<Shared>(margin_rows * input_row_bytes +
@@ -373,10 +373,10 @@ struct StepTile : StepShape<Stencil, is_even> {
     }
   }
 
-  /// Where plane b of the stream comes from.
+  /// The source of plane b of the stream.
   struct PlaneSource {
     const Element* cells;  ///< the plane's first in the field
-    bool is_filled;        ///< or it lies beyond a face, and is all `value`
+    bool is_filled;        ///< or it lies outside a face, and is all `value`
     typename Numbers::Element value;
   };
   SPIDER_DEVICE static PlaneSource find_source(const SweepArguments& f, const TileSweep& w, std::int32_t b) {
@@ -397,16 +397,16 @@ struct StepTile : StepShape<Stencil, is_even> {
 
   // Misaligned rows, and rows that a face cuts within a lane's columns, are copied by 4-byte words, or by
   // cells that are no shorter. 2-byte rows that start in mid-word arrive one cell late, and realign_rows()
-  // moves them. Their last cell is not copied, since a constant may lie behind it: realign_rows() loads it.
+  // moves them. Their last cell is not copied, since a constant may follow it: realign_rows() loads it.
 
   static constexpr int word_bytes = Cells::element_bytes < 4 ? 4 : Cells::element_bytes;
   static constexpr int word_cells = word_bytes / Cells::element_bytes;
   static constexpr bool splits_words = word_cells > 1;
   static constexpr int words_of_lane = columns / word_cells;
-  /// Does a result need the last column of the tile?
+  /// True if a result needs the last column of the tile.
   static constexpr bool needs_last = overlap_columns == steps * Shape::rx;
 
-  /// Of the tile: columns that are read, and those of them that are read at their own places.
+  /// Columns of the tile that are read, and those of them that are read in place.
   struct Columns {
     Range read, plain;
   };
@@ -423,7 +423,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     if (along.rules.low != FaceRule::periodic) found.read = found.plain;
     return found;
   }
-  /// They wait in a word: to find them takes as long as to request a row or two.
+  /// They wait in a word: finding them takes as long as requesting a row or two.
   static_assert(width < 256, "columns are bytes");
   SPIDER_DEVICE static std::uint32_t pack_columns(const Columns& found) {
     return static_cast<std::uint32_t>(found.read.begin) | static_cast<std::uint32_t>(found.read.end) << 8U |
@@ -460,7 +460,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     return row;
   }
 
-  /// Requests this warp's rows of plane b of the stream so.
+  /// Requests this warp's rows of plane b of the stream by words.
   SPIDER_DEVICE static void load_by_words(const SweepArguments& f, const TileSweep& w, const Columns& found,
                                           std::int32_t b) {
     const PlaneSource source = find_source(f, w, b);
@@ -481,7 +481,7 @@ struct StepTile : StepShape<Stencil, is_even> {
         copy_piece_async_if<word_bytes>(wanted, to + 32 * word_bytes * i, from + 32 * word_cells * i);
       }
     }
-    // Cells beside words, of all rows at once: those of two bytes wait for memory.
+    // Cells next to words, of all rows together: cells of two bytes wait for memory.
     const int begin = smaller(found.plain.begin + word_cells - 1, found.plain.end);
     const int end = Shape::larger(found.plain.end - 2 * (word_cells - 1), begin);
     const int beside = begin - found.read.begin + found.read.end - end;
@@ -499,7 +499,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     }
   }
 
-  /// Moves the warp's rows of plane b that are a cell behind, when they are there.
+  /// Moves the warp's rows of plane b that are a cell behind, once they have arrived.
   SPIDER_DEVICE static void realign_rows(const SweepArguments& f, const TileSweep& w, const Columns& found,
                                          std::int32_t b) {
     const PlaneSource source = find_source(f, w, b);
@@ -519,7 +519,7 @@ struct StepTile : StepShape<Stencil, is_even> {
         const bool is_last = i + 1 == words_of_lane && lane == 31;
         const std::uint32_t own = device::load_shared_word(place(row, i));
         const std::uint32_t next = device::load_shared_word(place(row, i) + (is_last ? 0 : word_bytes));
-        // Beside the columns that are read others are kept.
+        // Columns other than those that are read stay as they are.
         const int column = word_cells * (32 * i + lane);
         const std::uint32_t low = column >= found.read.begin && column < found.read.end ? own >> 16 : own;
         const bool has_high = column + 1 >= found.read.begin && column + 1 < found.read.end;
@@ -547,7 +547,7 @@ struct StepTile : StepShape<Stencil, is_even> {
         row.cells + (x - w.x0));
   }
 
-  /// Requests this warp's rows of plane b of the stream in pieces, but for those beyond faces.
+  /// Requests this warp's rows of plane b of the stream in pieces, except those outside faces.
   SPIDER_DEVICE static void request_whole(const SweepArguments& f, const TileSweep& w, const CopyPlan& piece,
                                           std::int32_t b) {
     const PlaneSource source = find_source(f, w, b);
@@ -567,7 +567,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     }
   }
 
-  /// A plane of the input beyond a constant face, but for what is kept.
+  /// Fills a plane of the input outside a constant face, except prefilled constants.
   SPIDER_DEVICE static void fill_input(const TileSweep& w, Shared slot, typename Numbers::Element value) {
     SPIDER_NO_UNROLL
     for (int j = device::warp_index(); j < height; j += warps) {
@@ -581,7 +581,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     }
   }
 
-  /// Lists the rows of the input, by all threads of the block.
+  /// Lists the rows of the input; all threads of the block take part.
   SPIDER_DEVICE static void list_sources(const TileSweep& w) {
     constexpr auto along = Shape::lines();
     for (int j = thread_index(); j < height; j += warps * 32) {
@@ -591,11 +591,11 @@ struct StepTile : StepShape<Stencil, is_even> {
     }
   }
 
-  // Ghost cells of mirrored faces along x, which no copy brings.
+  // Ghost cells of mirrored faces along x, which no copy fills.
 
-  /// A ghost cell next to each face for a lane to fill, in one of the rows that the warp requests of a plane,
-  /// and the cell of its row that it equals: places in a plane, the source's in the lower half; 0 where there
-  /// is none.
+  /// A ghost cell next to each face that a lane fills, in one of the rows that the warp requests of a plane,
+  /// and the cell of its row that it equals: places in a plane, the source's in the lower half; 0 if there is
+  /// none.
   struct MirrorGhosts {
     std::uint32_t places[2];
 
@@ -628,7 +628,7 @@ struct StepTile : StepShape<Stencil, is_even> {
     return is_here ? place(x) << 16U | place(source) : 0;
   }
 
-  /// Filling them in a plane has two parts: the code between hides the latency of the loads.
+  /// Filling them in a plane has two parts: code in between hides the latency of the loads.
   struct GhostCells {
     Element cell[2];
   };
@@ -661,7 +661,7 @@ struct StepTile : StepShape<Stencil, is_even> {
   /// Which of a lane's columns, and of the warp's rows, are outputs: bits.
   struct Wanted {
     std::uint32_t cells, rows;
-    bool whole;  ///< all columns of a lane or none, and four are stored at once
+    bool whole;  ///< all columns of a lane or none; four are stored together
   };
 
   SPIDER_DEVICE static Wanted find_wanted(const SweepArguments& f, const TileSweep& w, int first) {
@@ -706,12 +706,12 @@ struct StepTile : StepShape<Stencil, is_even> {
   }
 };
 
-/// A kernel on such tiles, whose walks begin so many planes before their first result.
+/// A kernel on such tiles; its walks begin that many planes before their first result.
 template <class Kernel>
 constexpr SweepForm stepped_form(SweepFunction sweep, std::int32_t lead_planes) {
   constexpr int lane_bytes = Kernel::columns * Kernel::Cells::element_bytes;
   constexpr int piece_bytes = lane_bytes < Kernel::vector_bytes ? lane_bytes : Kernel::vector_bytes;
-  constexpr int longest_walk = 512;  // planes: where fields are high, walks need not be that high
+  constexpr int longest_walk = 512;  // planes: high fields do not need longer walks
   static_assert(Kernel::shared_bytes <= 227 * 1024, "a block has room on sm_90");
   SweepForm form{sweep,
                  {TilingKind::blocks,

@@ -1,6 +1,6 @@
-/// What kernels that take many time steps in a sweep have in common: where an axis ends. Beyond `halo` and
-/// `periodic` faces the field goes on, and cells there are stepped like others; beyond the others it ends,
-/// and the rule says at every step what taps find there.
+/// Common parts of kernels that take many time steps in a sweep: where an axis ends. Outside `halo` and
+/// `periodic` faces the field continues, and cells there are stepped like others. Outside the others it ends,
+/// and at every step the rule gives the value that taps find there.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -16,8 +16,8 @@
 namespace spider {
 inline namespace device_4 {
 
-/// How the numbers between steps lie in shared memory, and how faces have their constants: as cells of f32,
-/// or of f64 for fields of it.
+/// The numbers between steps in shared memory, and the constants of faces: cells of f32, or of f64 for fields
+/// of f64.
 template <class Cells>
 using NumberCells = std::conditional_t<std::is_same_v<typename Cells::Number, double>, F64Cells, F32Cells>;
 
@@ -52,13 +52,13 @@ SPIDER_DEVICE constexpr bool is_open(FaceRule rule) {
   return rule == FaceRule::halo || rule == FaceRule::periodic;
 }
 
-/// Does the field have cells at index i, its own or stepped ones beyond a face?
+/// True if the field has cells at index i, its own or stepped ones outside a face.
 template <class Word, class Index, class Extent>
 SPIDER_DEVICE constexpr bool holds_index(const AxisRulesOf<Word>& rules, Index i, Extent extent) {
   return (i >= 0 || is_open(rules.low)) && (i < extent || is_open(rules.high));
 }
 
-/// Where a tap that leads to index i finds its value.
+/// Where a tap to index i finds its value.
 template <class Word>
 SPIDER_DEVICE constexpr MappedIndexOf<Word> find_index(const AxisRulesOf<Word>& rules, std::int32_t i,
                                                        std::int32_t extent) {
@@ -66,7 +66,7 @@ SPIDER_DEVICE constexpr MappedIndexOf<Word> find_index(const AxisRulesOf<Word>& 
   return map_index(rules, i, extent);
 }
 
-/// The same where 32 bits may not count the cells.
+/// The same if 32 bits may not count the cells.
 template <class Word>
 SPIDER_DEVICE constexpr MappedFarIndexOf<Word> find_far_index(const AxisRulesOf<Word>& rules, std::int64_t i,
                                                               std::int64_t extent) {
@@ -74,7 +74,7 @@ SPIDER_DEVICE constexpr MappedFarIndexOf<Word> find_far_index(const AxisRulesOf<
   return map_far_index(rules, i, extent);
 }
 
-/// The index inside the field of one beyond a periodic face; others as they are.
+/// The index inside the field of one outside a periodic face; other indices are unchanged.
 template <class Word>
 SPIDER_DEVICE constexpr std::int64_t wrap_index(const AxisRulesOf<Word>& rules, std::int64_t i,
                                                 std::int64_t extent) {
@@ -83,20 +83,20 @@ SPIDER_DEVICE constexpr std::int64_t wrap_index(const AxisRulesOf<Word>& rules, 
   return remainder < 0 ? remainder + extent : remainder;
 }
 
-/// First index to before the end, of an axis of any extent.
+/// First index to before the end, for an axis of any extent.
 struct FarSpan {
   std::int64_t begin, end;
 
   SPIDER_DEVICE bool holds(std::int64_t i) const { return i >= begin && i < end; }
 };
 
-/// Does a face turn an axis of this extent round, rather than show its only cell again?
+/// True if a face mirrors an axis of this extent, rather than repeating its only cell.
 SPIDER_DEVICE constexpr bool mirrors_extent(FaceRule rule, std::int64_t extent) {
   return is_mirror_rule(rule) && (rule != FaceRule::mirror || extent > 1);
 }
 
-/// What steps that reach `low` <= 0 and `high` >= 0 in all read of an axis, from `box` on. A face that folds
-/// turns what lies beyond it round, further from the box than taps reach where they reach to one side only.
+/// The cells of an axis read for `box` by steps that reach `low` <= 0 and `high` >= 0 in all. A folding face
+/// mirrors the cells outside it, which may be farther from the box than a one-sided reach.
 template <class Word>
 SPIDER_DEVICE constexpr FarSpan find_readable(const AxisRulesOf<Word>& rules, const FarSpan& box,
                                               std::int64_t low, std::int64_t high, std::int64_t extent) {
@@ -113,8 +113,8 @@ SPIDER_DEVICE constexpr FarSpan find_readable(const AxisRulesOf<Word>& rules, co
   return span;
 }
 
-/// The rules of an axis as steps see them. Symmetric weights preserve mirror symmetry about a face, so ghost
-/// cells can be stepped like interior ones, from mirrored input. Where weights reach one cell `nearest` is
+/// The rules of an axis for time steps. Symmetric weights preserve mirror symmetry about a face, so ghost
+/// cells can be stepped like interior ones, from mirrored input. If weights reach one cell, `nearest` is
 /// `reflect`.
 template <class Rules>
 struct MirrorAxis {
@@ -125,9 +125,9 @@ struct MirrorAxis {
   SPIDER_DEVICE constexpr bool is_closed_low() const { return !mirrors_low && !is_open(rules.low); }
   SPIDER_DEVICE constexpr bool is_closed_high() const { return !mirrors_high && !is_open(rules.high); }
 
-  // A mirrored face also mirrors the constant of the opposite face, behind the cells of the field.
+  // A mirrored face also mirrors the constant of the opposite face, after the cells of the field.
 
-  /// First of the field's cells and their mirror images, and end: cells outside may be constants.
+  /// Begin and end of the field's cells and their mirror images: cells outside may be constants.
   SPIDER_DEVICE constexpr std::int32_t begin(std::int32_t extent) const {
     return mirrors_low ? (rules.low == FaceRule::mirror && extent > 1 ? 1 : 0) - mirrored_cells(extent) : 0;
   }
@@ -136,7 +136,7 @@ struct MirrorAxis {
                ? extent + mirrored_cells(extent) - (rules.high == FaceRule::mirror && extent > 1 ? 1 : 0)
                : extent;
   }
-  /// Capped at 4096, farther than any sweep reaches, to stay in 32 bits.
+  /// Capped at 4096, farther than any sweep reaches, to fit 32 bits.
   SPIDER_DEVICE static constexpr std::int32_t mirrored_cells(std::int32_t extent) {
     constexpr std::int32_t far = 4096;
     return extent < far ? extent : far;
@@ -159,12 +159,12 @@ struct MirrorAxis {
   }
 };
 
-/// May ghost cells of such a face be stepped like interior ones, if weights are symmetric?
+/// True if ghost cells of such a face may be stepped like interior ones, if weights are symmetric.
 SPIDER_DEVICE constexpr bool can_mirror(FaceRule rule, int reach) {
   return is_open(rule) || is_mirror_rule(rule) || (rule == FaceRule::nearest && reach <= 1);
 }
 
-/// An axis with the faces mirrored that are asked for, of mirroring rules or `nearest`.
+/// An axis with the requested faces mirrored, those of mirroring rules or `nearest`.
 template <class Rules>
 SPIDER_DEVICE constexpr MirrorAxis<Rules> signed_mirror_axis(Rules rules, bool low, bool high) {
   if (low && rules.low == FaceRule::nearest) rules.low = FaceRule::reflect;
@@ -181,8 +181,8 @@ SPIDER_DEVICE constexpr MirrorAxis<Rules> mirror_axis(Rules rules, bool is_even,
                             high && (low || rules.low == FaceRule::constant));
 }
 
-/// The index of the field's cell, or the halo's, that lies at index i of a mirrored axis; where that is a
-/// constant, one that the axis does not hold.
+/// The index of the field's or halo's cell at index i of a mirrored axis; for a constant, an index outside
+/// the axis.
 template <class Rules>
 SPIDER_DEVICE constexpr std::int32_t mirror_index(Rules rules, std::int32_t i, std::int32_t extent) {
   // With one cell `mirror` is `reflect`.

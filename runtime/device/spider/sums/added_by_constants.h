@@ -1,5 +1,5 @@
-/// What constants beyond faces add to sums of composed steps: a table of the cells near the low face, one
-/// that is far from both, and those near the high face, along each axis.
+/// Contributions of constants outside faces to sums of composed steps: a table of the cells near the low
+/// face, one far from both, and those near the high face, along each axis.
 #pragma once
 
 #include <spider/machine/instructions.h>
@@ -10,20 +10,20 @@
 namespace spider {
 inline namespace device_4 {
 
-/// Do constants beyond faces add to sums?
+/// True if constants outside faces add to sums.
 template <class Stencil, class = void>
 struct HasConstants : std::false_type {};
 template <class Stencil>
 struct HasConstants<Stencil, std::void_t<typename Stencil::Constants>> : std::true_type {};
 
-/// Is one of `count` indices from `first` on among `low` of the low face or `high` of the high one?
+/// True if one of `count` indices from `first` on is among `low` of the low face or `high` of the high one.
 template <class Index>
 SPIDER_DEVICE constexpr bool is_near_face(Index first, int count, Index extent, int low, int high) {
   return first < low || first + count > extent - high;
 }
 
-/// Where index i is of `low` from the low face on, one that is far, and `high` up to the high face. Others,
-/// of tiles that begin or end beyond the field, are as the cells at the face.
+/// The entry of index i: of `low` from the low face on, one that is far, and `high` up to the high face.
+/// Indices outside the field, of tiles that begin or end there, use the entry at the face.
 template <class Index>
 SPIDER_DEVICE constexpr int place_by_faces(Index i, Index extent, int low, int high) {
   const Index from_high = extent - 1 - i;
@@ -31,7 +31,7 @@ SPIDER_DEVICE constexpr int place_by_faces(Index i, Index extent, int low, int h
   return of_low + (from_high < 0 ? high : (from_high < high ? high - static_cast<int>(from_high) : 0));
 }
 
-/// The table of a 3D stencil: planes of rows. Without constants there is none.
+/// The table of a 3D stencil: planes of rows. There is none without constants.
 template <class Stencil, bool exists = HasConstants<Stencil>::value>
 struct ConstantsTable {
   static constexpr int planes = 0, rows = 0;
@@ -43,7 +43,7 @@ struct ConstantsTable<Stencil, true> {
   static constexpr int rows = Constants::low_rows + 1 + Constants::high_rows;
   static constexpr int columns = Constants::low_columns + 1 + Constants::high_columns;
 
-  /// Where plane z, row y and column x of the field are in it.
+  /// Entries of plane z, row y and column x of the field.
   SPIDER_DEVICE static int plane(std::int32_t extent, std::int32_t z) {
     return place_by_faces(z, extent, Constants::low_planes, Constants::high_planes);
   }

@@ -1,4 +1,4 @@
-/// What the kernels on CUDA cores share: taps whose weights are constants of the code, and rows of results.
+/// Common parts of kernels on CUDA cores: taps whose weights are constants in the code, and rows of results.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -21,9 +21,9 @@ struct alignas(16) CoreTapOf {
   Number weight;
 };
 using CoreTap = CoreTapOf<float>;
-using WideCoreTap = CoreTapOf<double>;  ///< of f64 fields
+using WideCoreTap = CoreTapOf<double>;  ///< for f64 fields
 
-/// Columns from `low` to `high`; none where low is greater.
+/// Columns from `low` to `high`; none if low is greater.
 struct TapColumns {
   int low, high;
 
@@ -56,7 +56,7 @@ SPIDER_DEVICE constexpr int taps_before_row(int row) {
   return count;
 }
 
-/// Adds a tap's products to neighbouring sums; `numbers` begin at column `first` from the first sum's own.
+/// Adds a tap's products to neighbouring sums; `numbers` begin `first` columns from the first sum's own.
 template <class Stencil, int t, int first, class Number, int sum_count, int outputs>
 SPIDER_DEVICE void add_tap(const Number* numbers, Number (&sums)[sum_count][outputs]) {
   constexpr auto tap = Stencil::taps[t];
@@ -66,14 +66,14 @@ SPIDER_DEVICE void add_tap(const Number* numbers, Number (&sums)[sum_count][outp
     sums[sum][i] = device::multiply_add(tap.weight, numbers[i + tap.column - first], sums[sum][i]);
 }
 
-/// A tap row of a sum whose tap rows are all multiples of its first one, which is then added up once for each
-/// input row. Those of a sum follow each other, the lowest step first.
+/// A tap row of a sum whose tap rows are all multiples of the first one, which is summed once for each input
+/// row. Shared rows of a sum are consecutive, the lowest step first.
 struct SharedRow {
   int sum, step;
   double weight;
 };
 
-/// The shared rows of a stencil, of which most have none.
+/// The shared rows of a stencil; most have none.
 template <class Stencil, class = void>
 struct SharedRowsOf {
   static constexpr int count = 0;
@@ -95,7 +95,7 @@ SPIDER_DEVICE constexpr int first_shared_row(int sum) {
   return -1;
 }
 
-/// Makes sums 0, or those of others.
+/// Sets sums to 0, or to those of others.
 template <class Number, int sum_count, int outputs>
 SPIDER_DEVICE void clear_sums(Number (&sums)[sum_count][outputs]) {
   SPIDER_UNROLL
@@ -120,13 +120,13 @@ SPIDER_DEVICE Number first_product(Number weight, Number number) {
   return weight == -1 ? -number : device::multiply(weight, number);
 }
 
-/// Which of a lane's neighbouring outputs are the sweep's, and how they are stored.
+/// The neighbouring outputs of a lane that the sweep covers, and how they are stored.
 struct OutputClip {
-  std::uint32_t single;  ///< bit i: output i is stored by itself
-  bool whole;            ///< all by one store
+  std::uint32_t single;  ///< bit i: output i is stored separately
+  bool whole;            ///< all together by one store
 };
 
-/// Of outputs from column x on; `begin` and `end` are the sweep's columns. `aligned`: rows of the output are.
+/// For outputs from column x on; `begin` and `end` are the sweep's columns. `aligned`: output rows are.
 template <int outputs, class Column>
 SPIDER_DEVICE OutputClip clip_outputs(Column x, Column begin, Column end, bool aligned) {
   OutputClip clip{0, aligned && x >= begin && x + outputs <= end};
@@ -137,8 +137,8 @@ SPIDER_DEVICE OutputClip clip_outputs(Column x, Column begin, Column end, bool a
   return clip;
 }
 
-/// Rounds a lane's neighbouring sums and stores those of a wanted row that are the sweep's: all of them,
-/// where `inside`. `of_update`: they are results of an update.
+/// Rounds a lane's neighbouring sums and stores those of a needed row that the sweep covers: all of them, if
+/// `inside`. `of_update`: they are results of an update.
 template <class Cells, bool inside, bool of_update = false, int outputs>
 SPIDER_DEVICE void store_outputs(typename Cells::Element* to, bool wanted, const OutputClip& clip,
                                  const typename Cells::Number (&sums)[outputs]) {
@@ -190,7 +190,7 @@ struct OutCellsOf<Stencil, std::void_t<typename Stencil::OutCells>> {
   using Type = typename Stencil::OutCells;
 };
 
-/// store_outputs() of sums that are no numbers of these cells, or more than a vector of them.
+/// store_outputs() for sums of another type than these cells, or more than a vector of them.
 template <class OutCells, bool inside, class Number, int outputs>
 SPIDER_DEVICE void store_converted(typename OutCells::Element* to, bool wanted, const OutputClip& clip,
                                    const Number (&sums)[outputs]) {

@@ -1,5 +1,5 @@
 /// From sums to fields: scales a lane's four sums of a tile, adds old values, updates, rounds, clips and
-/// stores, to where Storage::output_offset (spider/values/storage.h) says, from `to` on.
+/// stores, at the offsets Storage::output_offset (spider/values/storage.h) from `to`.
 #pragma once
 
 #include <spider/field/boundary.h>
@@ -14,13 +14,13 @@
 namespace spider {
 inline namespace device_4 {
 
-/// A lane's sums of a tile: four of each that the stencil has.
+/// A lane's sums of a tile: four for each sum of the stencil.
 template <class Stencil>
 struct TileSums {
   device::Accumulator of[SumsOf<Stencil>::count];
 };
 
-/// A sum as a result; of several sums `which` says whose it is.
+/// A sum as a result; of several sums, `which` is the index.
 template <class Stencil>
 SPIDER_DEVICE float scale_sum(float sum, [[maybe_unused]] int which = 0) {
   if constexpr (SumsOf<Stencil>::count == 1) {
@@ -49,8 +49,8 @@ SPIDER_DEVICE TileSums<Stencil> scale_sums(const TileSums<Stencil>& sums) {
   return results;
 }
 
-/// The same where Stencil::adds_input says whether the taps are the stencil less the identity: then results
-/// are the sums plus the row's own inputs, that of the tile's first column at `inputs`.
+/// The same if Stencil::adds_input says that the taps are the stencil less the identity: then results are the
+/// sums plus the row's own inputs; the input of the tile's first column is at `inputs`.
 template <class Stencil>
 SPIDER_DEVICE device::Accumulator scale_sums(const device::Accumulator& sum, device::Shared inputs) {
   if constexpr (Stencil::adds_input) {
@@ -83,13 +83,13 @@ SPIDER_DEVICE typename Stencil::Storage::Outputs finish_outputs(const TileSums<S
   return Stencil::Storage::pack(scale_sums<Stencil>(sums.of[0], inputs));
 }
 
-/// A stencil on tensor cores with the cells of its storage, as point_inputs.h wants it.
+/// A stencil on tensor cores with the cells of its storage, as point_inputs.h requires it.
 template <class Stencil, class Storage>
 struct WithCells : Stencil {
   using Cells = typename Storage::Cells;
 };
 
-/// Do taps reach the point itself, so that what kernels bring for them holds the input there?
+/// True if taps reach the point itself, so that the kernel's inputs include the input there.
 template <class Stencil>
 SPIDER_DEVICE bool reaches_itself() {
   bool reached = false;
@@ -101,17 +101,17 @@ SPIDER_DEVICE bool reaches_itself() {
   return reached;
 }
 
-/// Where a lane's four outputs of a tile lie, and which of them are the sweep's.
+/// The places of a lane's four outputs of a tile, and those that the sweep covers.
 struct OutputPlace {
   PointPlace first;  ///< of output 0
   unsigned wanted;   ///< bit i: output i
-  bool aligned;      ///< those that are neighbours lie in memory as vectors
+  bool aligned;      ///< neighbours lie in memory as vectors
 };
 
 /// The update of a lane's four outputs of a tile, on tensor cores; between load() and apply() other work may
-/// hide the loads. Those that are stored together are neighbours; the others lie where Storage::output_offset
-/// says, or, of pairs of rows, below two that are neighbours. The lanes of a warp come to apply() together;
-/// load() may part them where not all outputs are wanted.
+/// hide the loads. Outputs that are stored together are neighbours; the others lie at Storage::output_offset,
+/// or, in pairs of rows, below two neighbours. The lanes of a warp call apply() together; load() may make
+/// them diverge if not all outputs are stored.
 template <class Stencil, class Storage, bool pairs_rows = false, bool exists = HasUpdate<Stencil>::value>
 struct OutputUpdate {};
 template <class Stencil, class Storage, bool pairs_rows>
@@ -135,7 +135,7 @@ struct OutputUpdate<Stencil, Storage, pairs_rows, true> {
     }
   }
 
-  /// The same in two parts: all but the input, and that from shared memory, where output 0 lies at `first`.
+  /// The same in two parts: all but the input; then the input from shared memory, of output 0 at `first`.
   SPIDER_DEVICE void load_fields(const UpdateArguments& sweep, const OutputPlace& place) {
     SPIDER_UNROLL
     for (int i = 0; i < 4; i += together) {
@@ -157,7 +157,7 @@ struct OutputUpdate<Stencil, Storage, pairs_rows, true> {
     }
   }
 
-  /// The outputs of a lane's results, those that are scaled and have their old values.
+  /// The outputs of a lane's results, which are scaled and include old values.
   SPIDER_DEVICE typename Storage::Outputs apply(const UpdateArguments& sweep, const OutputPlace& place,
                                                 const TileSums<Stencil>& results) const {
     if constexpr (Stencil::of_sums_alone) {
@@ -178,7 +178,7 @@ struct OutputUpdate<Stencil, Storage, pairs_rows, true> {
         SPIDER_UNROLL
         for (int k = 0; k < together; ++k) numbers[0][i + k] = sums[0][k];
       }
-      device::sync_warp();  // loads of single cells, and functions, may part the lanes
+      device::sync_warp();  // loads of single cells, and functions, may make the lanes diverge
       return Storage::pack_ordered(numbers[0]);
     }
   }
@@ -186,7 +186,7 @@ struct OutputUpdate<Stencil, Storage, pairs_rows, true> {
  private:
   static constexpr int sum_count = SumsOf<Stencil>::count;
 
-  /// Where all points have the same function, the sums stay in the order in which products leave them.
+  /// If all points have the same function, the sums stay in the order of the products.
   SPIDER_DEVICE static device::Accumulator update_sums(const UpdateArguments& sweep,
                                                        const TileSums<Stencil>& sums) {
     device::Accumulator results;
@@ -197,13 +197,13 @@ struct OutputUpdate<Stencil, Storage, pairs_rows, true> {
       for (int sum = 0; sum < sum_count; ++sum) point.sums[sum] = sums.of[sum].value[i];
       results.value[i] = Stencil::update(point);
     }
-    device::sync_warp();  // functions may part the lanes
+    device::sync_warp();  // functions may make the lanes diverge
     return results;
   }
 };
 
-/// Which outputs of some tiles side by side are in a span of columns, where the first is in column x: bit 4 t
-/// + i stands for output i of tile t.
+/// The outputs of some tiles side by side that lie in a span of columns; the first is in column x: bit 4 t +
+/// i stands for output i of tile t.
 template <class Storage, int tiles = 1>
 SPIDER_DEVICE unsigned outputs_within(const Span& columns, std::int32_t x) {
   constexpr int tile_columns = 128;
@@ -230,7 +230,7 @@ SPIDER_DEVICE void store_outputs(typename Storage::OutElement* to, const typenam
   }
 }
 
-/// The same where they are `wanted`, without a branch.
+/// The same if `wanted`, without a branch.
 template <class Storage>
 SPIDER_DEVICE void store_outputs_if(bool wanted, typename Storage::Element* to,
                                     const typename Storage::Outputs& outputs) {
@@ -242,7 +242,7 @@ SPIDER_DEVICE void store_outputs_if(bool wanted, typename Storage::Element* to,
   }
 }
 
-/// Stores those that `bits` names, one by one.
+/// Stores the outputs in `bits`, one by one.
 template <class Storage>
 SPIDER_DEVICE void store_single_outputs(typename Storage::OutElement* to,
                                         const typename Storage::Outputs& outputs, unsigned bits) {
@@ -253,7 +253,7 @@ SPIDER_DEVICE void store_single_outputs(typename Storage::OutElement* to,
   }
 }
 
-/// The same where `to` is aligned for stores of neighbours together.
+/// The same if `to` is aligned for storing neighbours together.
 template <class Storage>
 SPIDER_DEVICE void store_clipped(typename Storage::Element* to, const typename Storage::Outputs& outputs,
                                  unsigned bits) {
@@ -270,7 +270,7 @@ SPIDER_DEVICE void store_clipped(typename Storage::Element* to, const typename S
   store_single_outputs<Storage>(to, outputs, bits);
 }
 
-/// Stores those within a span of columns, where the first output is in column x; neighbours together where
+/// Stores outputs within a span of columns; the first one is in column x. Neighbours are stored together if
 /// `to` is aligned for that.
 template <class Storage>
 SPIDER_DEVICE void store_clipped(typename Storage::Element* to, const typename Storage::Outputs& outputs,
@@ -290,8 +290,8 @@ SPIDER_DEVICE void store_clipped(typename Storage::Element* to, const typename S
   }
 }
 
-/// The same of cells of 16 bits or 8 by branches, behind which lanes converge: predicates of all rows of a
-/// tile would take registers that there are not.
+/// The same for cells of 16 bits or 8 by branches, after which lanes converge: predicates for all rows of a
+/// tile would need too many registers.
 template <class Storage>
 SPIDER_DEVICE void store_by_branches(typename Storage::OutElement* to,
                                      const typename Storage::Outputs& outputs, unsigned bits, bool aligned) {

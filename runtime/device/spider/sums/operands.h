@@ -1,9 +1,8 @@
-/// What kernels on tensor cores multiply, as the tables of a generated file say it. A `Stencil` here has, as
-/// static members:
-/// - operand_count, operand(i, lane): kernel matrices, compressed 2:4 or whole; where the vector of a lane
-/// is;
-/// - metadata_count, metadata(i, lane): which two of each four columns compressed matrices keep; the word of
-///   a lane.
+/// Operands of kernels on tensor cores, from the tables of a generated file. A `Stencil` here has, as static
+/// members:
+/// - operand_count, operand(i, lane): kernel matrices, compressed 2:4 or dense, and the vector of a lane;
+/// - metadata_count, metadata(i, lane): the two of each four columns that compressed matrices store, and the
+///   word of a lane.
 #pragma once
 
 #include <spider/machine/instructions.h>
@@ -15,33 +14,33 @@ inline namespace device_4 {
 
 constexpr int operand_bytes = 512;  ///< in shared memory
 
-/// A table as a function returns it: a static one would leave sums of unrolled loops in memory.
+/// A table as a function result: a static one would put sums of unrolled loops in memory.
 template <class Entry, int count>
 struct TableOf {
   Entry entry[count];
 };
 
-/// Inputs of a row times an operand, for one of the output rows whose sums are in flight: that of which the
-/// input row is number `row`. `fragment` says which of the row's inputs; `selector` what of the metadata is
-/// meant, or which half of the fragment, where operands are whole. Where inputs and weights have several
-/// terms, `part` says which are multiplied. `sum` is whose product it is, of several sums.
+/// Inputs of a row times an operand, for one of the output rows in flight: the one for which the input row is
+/// number `row`. `fragment` selects the row's inputs; `selector` the metadata, or the half of the fragment if
+/// operands are dense. If inputs and weights have several terms, `part` selects the terms. `sum` is the index
+/// of the product's sum.
 struct RowProduct {
   int row, fragment, operand, metadata, selector, part;
   int sum = 0;
 };
 
-/// Do two products that follow each other multiply the same inputs, for the same output row?
+/// True if two consecutive products multiply the same inputs, for the same output row.
 SPIDER_DEVICE constexpr bool have_one_window(const RowProduct& a, const RowProduct& b) {
   return a.row == b.row && a.fragment == b.fragment && a.sum == b.sum;
 }
 
-/// Of the four groups of eight inputs that each column of a product has, those of column c from group 2 c on,
-/// the one that is a lane's with the pair swap.
+/// The group of a lane with the pair swap, among the four groups of eight inputs of its column c of a
+/// product, from group 2 c on.
 SPIDER_DEVICE constexpr int pair_swap_group(int lane) {
   return 2 * (lane / 4) + lane % 4 / 2 + 2 * (lane % 2);
 }
 
-/// Storage::multiply of a selector that is known once loops are unrolled.
+/// Storage::multiply for a selector that is known once loops are unrolled.
 template <class Storage>
 SPIDER_DEVICE void multiply_selected(int selector, typename Storage::Partial& partial,
                                      device::Accumulator& sum, const device::Vector& matrix,
@@ -54,13 +53,13 @@ SPIDER_DEVICE void multiply_selected(int selector, typename Storage::Partial& pa
   }
 }
 
-/// The operands of a lane, and which columns they keep.
+/// The operands of a lane, and the columns that they store.
 template <class Stencil>
 struct OperandTable {
   std::uint32_t metadata[Stencil::metadata_count];
   device::Vector matrices[Stencil::operand_count];
 
-  /// `now`: the compiler may not put it off until operands are used.
+  /// `now`: the compiler must not delay the load until operands are used.
   template <bool now = false>
   SPIDER_DEVICE void load() {
     const int lane = device::lane_index();
@@ -74,7 +73,7 @@ struct OperandTable {
   }
 };
 
-/// Puts the operands into shared memory, from `begin` on; all warps of the block take part.
+/// Stores the operands to shared memory, from `begin` on; all warps of the block take part.
 template <class Stencil>
 SPIDER_DEVICE void place_operands(device::Shared begin) {
   const int lane = device::lane_index();
@@ -86,8 +85,8 @@ SPIDER_DEVICE void place_operands(device::Shared begin) {
   device::sync_block();
 }
 
-/// The operands and metadata of a lane: held in registers, or loaded for each use from where place_operands
-/// has put them, which leaves registers for other work.
+/// The operands and metadata of a lane: in registers if `held`, or loaded for each use from the memory of
+/// place_operands, which saves registers.
 template <class Stencil, bool held>
 class Operands {
  public:
@@ -103,7 +102,7 @@ class Operands {
     }
   }
 
-  /// Has them here from now on (device::pin_in_register).
+  /// Forces the loads to complete here (device::pin_in_register).
   SPIDER_DEVICE void settle() {
     SPIDER_UNROLL
     for (std::uint32_t& word : metadata_) word = device::pin_in_register(word);

@@ -1,4 +1,4 @@
-/// What updates read at points, and the results of a lane's neighbouring points.
+/// Inputs of updates at points, and the results of a lane's neighbouring points.
 #pragma once
 
 #include <spider/kernel.h>
@@ -12,11 +12,11 @@
 namespace spider {
 inline namespace device_4 {
 
-/// How a field is read: the input; another one, each cell once; or again and again, by many steps.
+/// How a field is read: the input; another one, each cell once; or repeatedly, by many steps.
 enum class PointReads { input, once, again };
 
-/// Neighbouring cells as words (Cells::Word) that lie in memory, by the widest loads: in bytes they are a
-/// multiple of 16, or 8, 4 or a cell's. `Word` has room for each.
+/// Neighbouring cells as words (Cells::Word) in memory, by the widest loads: their size in bytes is a
+/// multiple of 16, 8, 4 or a cell's. `Word` has room for each.
 template <class Cells, PointReads reads, int outputs, class Word, int words>
 SPIDER_DEVICE void load_neighbours(const typename Cells::Element* from, Word (&cells)[words]) {
   using Own = typename Cells::Word;
@@ -47,7 +47,7 @@ SPIDER_DEVICE void load_neighbours(const typename Cells::Element* from, Word (&c
   }
 }
 
-/// Of neighbouring cells those that `bits` names, one by one; the others are 0.
+/// The neighbouring cells in `bits`, one by one; the others are 0.
 template <class Cells, PointReads reads, int outputs, class Word, int words>
 SPIDER_DEVICE void load_singles(const typename Cells::Element* from, std::uint32_t bits,
                                 Word (&cells)[words]) {
@@ -67,8 +67,8 @@ struct PointPlace {
   std::int64_t z, y, x;
 };
 
-/// What an update reads of a lane's neighbouring points, as it lies in memory: between the loads and
-/// update() other work may hide them.
+/// Inputs of an update for a lane's neighbouring points, as in memory: between the loads and update() other
+/// work may hide them.
 template <class Stencil, int outputs, PointReads of_fields = PointReads::once>
 struct PointInputs {
   using Cells = typename Stencil::Cells;
@@ -80,7 +80,7 @@ struct PointInputs {
   Word input[outputs];
   Word field[count > 0 ? count : 1][outputs];
 
-  /// Loads it. `whole`: all points are the sweep's, and rows are aligned; else `bits` names those that are.
+  /// Loads them. `whole`: the sweep covers all points, in aligned rows; otherwise those in `bits`.
   SPIDER_DEVICE void load(const UpdateArguments& sweep, const PointPlace& place, bool whole,
                           std::uint32_t bits) {
     if constexpr (Stencil::reads_input) {
@@ -99,7 +99,7 @@ struct PointInputs {
     (load_field<Each>(sweep, i++, place, whole, bits), ...);
   }
 
-  /// Of one point, the i-th, all but the input.
+  /// For one point, the i-th, all but the input.
   template <class... Each>
   SPIDER_DEVICE void put_fields([[maybe_unused]] const UpdateArguments& sweep,
                                 [[maybe_unused]] const PointPlace& place, [[maybe_unused]] int i,
@@ -117,12 +117,12 @@ struct PointInputs {
     ((numbers[k] = number<Each>(field[k], i), ++k), ...);
   }
 
-  /// Asks L2 for the lines of all but the input.
+  /// Prefetches the lines of all but the input to L2.
   SPIDER_DEVICE static void prefetch(const UpdateArguments& sweep, const PointPlace& place) {
     prefetch_fields(sweep, place, Fields{});
   }
 
-  /// The results of the points, from their sums, in the place of the first.
+  /// Replaces the first sums by the results of the points.
   SPIDER_DEVICE void update(const UpdateArguments& sweep, const PointPlace& place,
                             OutputSums<Stencil, outputs>& sums) const {
     SPIDER_UNROLL

@@ -1,5 +1,5 @@
-/// What updates read of points beside the input, in shared memory: planes of a block's points that a lane
-/// copies ahead, and finds there when its sums are complete.
+/// Inputs of updates at points besides the input field, in shared memory: planes of a block's points that a
+/// lane copies ahead, and reads when its sums are complete.
 #pragma once
 
 #include <spider/kernel.h>
@@ -13,8 +13,8 @@
 namespace spider {
 inline namespace device_4 {
 
-/// Copies neighbouring cells of `bytes` bytes to shared memory: 4, 8 or 16, of which both addresses are
-/// multiples.
+/// Copies neighbouring cells of `bytes` bytes to shared memory: 4, 8 or 16; both addresses are multiples of
+/// that.
 template <int bytes>
 SPIDER_DEVICE void copy_neighbours_async_if(bool wanted, device::Shared to, const void* from) {
   static_assert(bytes == 4 || bytes == 8 || bytes == 16, "copies are of these");
@@ -60,20 +60,20 @@ struct PointQueue {
   }
   static constexpr int plane_bytes = rows * columns * bytes_of_point(Fields{});
 
-  /// Starts the copies of a row of a lane's points, the first of which is `place`, to the plane of the queue
-  /// at `plane`; in that it is at (row, column).
+  /// Starts the copies of a row of a lane's points, from `place` on, to the plane of the queue at `plane`,
+  /// where it is at (row, column).
   SPIDER_DEVICE static void start(const UpdateArguments& sweep, const PointPlace& place, bool wanted,
                                   Shared plane, int row, int column) {
     start_fields(sweep, place, wanted, plane, row * columns + column, Fields{});
   }
 
-  /// The same of the point at `place` alone, which is at (row, column).
+  /// The same for only the point at `place`, which is at (row, column).
   SPIDER_DEVICE static void start_point(const UpdateArguments& sweep, const PointPlace& place, bool wanted,
                                         Shared plane, int row, int column) {
     start_cells(sweep, place, wanted, plane, row * columns + column, Fields{});
   }
 
-  /// Copies point `from` of a plane of the queue to point `to`, as row * columns + column, once it is there.
+  /// Copies point `from` of a plane of the queue to point `to`, as row * columns + column, on its arrival.
   SPIDER_DEVICE static void copy_point(bool wanted, Shared plane, int from, int to) {
     copy_cells(wanted, plane, from, to, Fields{});
   }

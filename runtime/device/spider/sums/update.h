@@ -1,12 +1,12 @@
-/// Updates: what becomes of a point's sums, where a spec says it (stencils/README.md, "Fields and updates").
+/// Updates: functions of a point's sums from a spec (stencils/README.md, "Fields and updates").
 ///
 /// An `Update` has, as static members,
-/// - FurtherFields: FurtherFields of the cells of what it reads at the point, `previous` first, but where
-///   the kernel has several steps: then it has reads_before, and finds `previous` in the point's `before`;
+/// - FurtherFields: FurtherFields of the cells that it reads at the point, `previous` first. If the kernel
+///   has several steps, it has reads_before instead, and finds `previous` in the point's `before`;
 /// - reads_input: it uses the input there;
 /// - of_sums_alone: it is the same function of all points' sums;
-/// - update(const UpdatePoint&): the result, in f32; of f64 fields update(const WideUpdatePoint&), in f64.
-/// A stencil has an update where it is Updated by one.
+/// - update(const UpdatePoint&): the result, in f32; of f64 fields update(const WideUpdatePoint&), in f64. A
+///   stencil has an update if it is Updated by one.
 #pragma once
 
 #include <spider/kernel.h>
@@ -20,7 +20,7 @@
 namespace spider {
 inline namespace device_4 {
 
-// Of spider/values/cells.h.
+// In spider/values/cells.h.
 struct F16Cells;
 struct Bf16Cells;
 struct F32Cells;
@@ -31,11 +31,11 @@ struct HasUpdate : std::false_type {};
 template <class Stencil>
 struct HasUpdate<Stencil, std::void_t<typename Stencil::FurtherFields>> : std::true_type {};
 
-/// What a launch tells a kernel of this stencil.
+/// The arguments of a launch of this stencil.
 template <class Stencil>
 using ArgumentsOf = std::conditional_t<HasUpdate<Stencil>::value, UpdateArguments, SweepArguments>;
 
-/// What a kernel keeps of its arguments for the update: nothing where there is none.
+/// The arguments that a kernel needs for the update; empty if there is none.
 template <class Stencil, bool = HasUpdate<Stencil>::value>
 struct UpdateSource {
   UpdateSource() = default;
@@ -49,8 +49,8 @@ struct UpdateSource<Stencil, true> {
   SPIDER_DEVICE explicit UpdateSource(const UpdateArguments& arguments) : sweep(&arguments) {}
 };
 
-/// The sums of a point. A stencil with several has their number, sum_count, and tap_sums, which tells whose
-/// each tap is.
+/// The sums of a point. A stencil with several has their number, sum_count, and tap_sums, the sum of each
+/// tap.
 template <class Stencil, class = void>
 struct SumsOf {
   static constexpr int count = 1;
@@ -62,17 +62,17 @@ struct SumsOf<Stencil, std::void_t<decltype(Stencil::sum_count)>> {
   SPIDER_DEVICE static constexpr int of_tap(int tap) { return Stencil::tap_sums[tap]; }
 };
 
-/// Those of a lane's neighbouring outputs. An update leaves its results in the first.
+/// The sums of a lane's neighbouring outputs. An update leaves its results in the first.
 template <class Stencil, int outputs>
 using OutputSums = typename Stencil::Cells::Number[SumsOf<Stencil>::count][outputs];
 
-/// The storage of what an update reads at a point.
+/// The storages of the fields that an update reads at a point.
 template <class... Cells>
 struct FurtherFields {
   static constexpr int count = sizeof...(Cells);
 };
 
-/// What an update sees of a point.
+/// An update's view of a point.
 template <class Number>
 struct UpdatePointOf {
   const UpdateArguments& sweep;
@@ -80,7 +80,7 @@ struct UpdatePointOf {
   Number u;
   Number sums[most_sums];
   Number field[most_further_fields];
-  Number before = 0;  ///< `previous`, of kernels of several steps
+  Number before = 0;  ///< `previous`, in kernels of several steps
 
   SPIDER_DEVICE Number index(int axis) const { return static_cast<Number>(place[axis] - sweep.first[axis]); }
   SPIDER_DEVICE Number extent(int axis) const { return static_cast<Number>(sweep.whole[axis]); }

@@ -60,7 +60,7 @@ SPIDER_DEVICE void load_cells(const typename Cells::Element* from, Number* to) {
   }
 }
 
-/// The same where `wanted`, without a branch around the loads; else some number.
+/// The same if `wanted`, without a branch around the loads; otherwise an arbitrary number.
 template <class Cells, int count, class Number>
 SPIDER_DEVICE void load_cells_if(bool wanted, const typename Cells::Element* from, Number* to) {
   constexpr int bytes = count * Cells::element_bytes;
@@ -81,7 +81,7 @@ SPIDER_DEVICE void load_cells_if(bool wanted, const typename Cells::Element* fro
   }
 }
 
-/// The f32 that 16 bits round as they would the double: inexact ones have an odd last bit.
+/// A double as the f32 that rounds to the same 16 bits: inexact ones have an odd last bit.
 SPIDER_DEVICE float round_to_odd(double number) {
   const auto nearest = static_cast<float>(number);
   const auto back = static_cast<double>(nearest);
@@ -102,7 +102,7 @@ SPIDER_DEVICE typename Cells::Element cell_of_number(Number number) {
   }
 }
 
-/// The same of stores.
+/// The same for stores.
 template <class Cells, int count, class Number>
 SPIDER_DEVICE void store_cells(typename Cells::Element* to, const Number* from) {
   constexpr int bytes = count * Cells::element_bytes;

@@ -1,4 +1,4 @@
-/// How cells of a field become the numbers that are computed with, and back. One struct per storage with the
+/// Conversion of a field's cells to the numbers of computations, and back. One struct per storage with the
 /// same members; a template names its own `Cells`.
 #pragma once
 
@@ -15,11 +15,11 @@ struct HalfWordCells {
   using Element = std::uint16_t;  ///< the bits of a cell
   using OutElement = Element;
   using Word = WordOf<Element>;
-  using Number = float;  ///< what is computed with
+  using Number = float;  ///< for computations
   static constexpr int element_bytes = 2;
   static constexpr int per_word = 2;
 
-  /// A word of one cell again and again.
+  /// A word with one cell repeated.
   SPIDER_DEVICE static std::uint32_t repeat(Element cell) { return cell * 0x00010001U; }
   /// Cell `i` of a word; and `cell` put there.
   SPIDER_DEVICE static Element cell_of(std::uint32_t word, int i) {
@@ -60,13 +60,13 @@ struct Bf16Cells : HalfWordCells {
   }
 };
 
-/// f32 numbers of whole numbers below 2^23 and back. The last digits of 2^23 + n are those of n.
+/// f32 numbers of whole numbers below 2^23, and back. The last digits of 2^23 + n are those of n.
 SPIDER_DEVICE float number_of_digits(std::uint32_t digits) {
   constexpr std::uint32_t bits_of_two_to_23 = 0x4b000000U;
   return device::subtract(device::float_of(bits_of_two_to_23 | digits), 0x1p23F);
 }
-/// The number nearest to one that is first brought between two whole ones, in two's complement; of two that
-/// are as near the even one, of a NaN the least.
+/// The nearest whole number, ties to even, to a number that is first clamped between two whole ones, in two's
+/// complement; NaN becomes the least.
 SPIDER_DEVICE std::uint32_t whole_number(float number, float least, float most) {
   const float within = device::smaller(device::larger(number, least), most);
   return device::bits_of(device::add(within, 0x1.8p23F));

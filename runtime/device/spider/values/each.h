@@ -1,4 +1,4 @@
-/// Numbers of neighbouring points, computed with together, and what expressions do with them or with one.
+/// Numbers of neighbouring points, computed together, and the operations of expressions on them or on one.
 #pragma once
 
 #include <spider/machine/instructions.h>
@@ -12,7 +12,7 @@ struct Pack {
   Value of[count];
 };
 
-/// What a function of values makes of one value, or of those of each point.
+/// The result of a function of values for one value, or for those of each point.
 template <class Value, class Function>
 SPIDER_DEVICE auto each(Value a, Function function) {
   return function(a);
@@ -45,7 +45,7 @@ SPIDER_DEVICE auto each(const Pack<A, count>& a, const Pack<B, count>& b, const 
   return result;
 }
 
-/// `a` where the condition holds, else `b`.
+/// `a` where the condition is true, else `b`.
 template <class Value>
 SPIDER_DEVICE Value choose(bool condition, Value a, Value b) {
   return condition ? a : b;

@@ -1,7 +1,7 @@
-/// Sums of any numbers in any order, without rounding: what a lane or a thread adds up stays in two doubles,
-/// and where these do not suffice, in an accumulator as wide as all doubles. So a sum is the same, bit for
-/// bit, however its points are divided among lanes, boxes and ranks. (Knuth's exact addition of two numbers,
-/// The Art of Computer Programming 2, 4.2.2; Kulisch's long accumulator.)
+/// Sums of any numbers in any order, without rounding. A lane or a thread sums in two doubles, and where
+/// these do not suffice, in an accumulator as wide as all doubles. So a sum is the same, bit for bit, however
+/// its points are divided among lanes, boxes and ranks. (Knuth's exact addition of two numbers, The Art of
+/// Computer Programming 2, 4.2.2; Kulisch's long accumulator.)
 #pragma once
 
 #include <spider/kernel.h>
@@ -45,14 +45,14 @@ SPIDER_DEVICE void accumulate(double value, const Add& add) {
   }
 }
 
-/// What a + b, rounded to `sum`, leaves out, exactly; no finite number where the sum is none.
+/// The exact rounding error of a + b rounded to `sum`; not finite if the sum is not.
 SPIDER_DEVICE double left_out_of(double sum, double a, double b) {
   const double of_b = device::subtract(sum, a);
   const double of_a = device::subtract(sum, of_b);
   return device::add(device::subtract(a, of_a), device::subtract(b, of_b));
 }
 
-/// Adds a number to a sum. `spill(number)` takes, for an accumulator, what the sum has no digits for.
+/// Adds a number to a sum. `spill(number)` adds the part that the sum has no digits for to an accumulator.
 template <class Spill>
 SPIDER_DEVICE void add_exactly(ExactSum& sum, double value, const Spill& spill) {
   const double high = device::add(sum.high, value);
@@ -61,7 +61,7 @@ SPIDER_DEVICE void add_exactly(ExactSum& sum, double value, const Spill& spill) 
     sum.high = high;
     return;
   }
-  if (!(device::subtract(error, error) == 0)) return spill(value);  // a NaN, or beyond the largest number
+  if (!(device::subtract(error, error) == 0)) return spill(value);  // NaN, or past the largest number
   sum.high = high;
   const double low = device::add(sum.low, error);
   const double rest = left_out_of(low, sum.low, error);
@@ -69,8 +69,8 @@ SPIDER_DEVICE void add_exactly(ExactSum& sum, double value, const Spill& spill) 
   if (rest != 0) spill(rest);
 }
 
-/// A number as one that grows with it, of 64 bits and never 0: the largest of some is that of the largest
-/// number, or of the smallest where `reversed`; NaN has the largest of all.
+/// A monotonic 64-bit key of a number, never 0: the largest key belongs to the largest number, or to the
+/// smallest if `reversed`; NaN has the largest of all.
 SPIDER_DEVICE std::uint64_t key_of(double value, bool reversed) {
   if (value != value) return ~std::uint64_t{0};
   const std::uint64_t bits = device::bits_of(value);

@@ -1,4 +1,4 @@
-/// Spans of an axis, and what of them is whole vectors of memory.
+/// Spans of an axis, and the whole vectors of memory in them.
 #pragma once
 
 #include <spider/machine/instructions.h>
@@ -20,22 +20,22 @@ SPIDER_DEVICE constexpr std::int32_t clamp(std::int32_t value, std::int32_t low,
   return value < low ? low : (value > high ? high : value);
 }
 
-/// The vectors of `elements` columns that lie in a span of columns, no lower than `low` and below `high`.
+/// The vectors of `elements` columns that lie in a span of columns, at `low` or above, and below `high`.
 template <int elements>
 SPIDER_DEVICE Span vectors_within(const Span& columns, std::int32_t low, std::int32_t high) {
   const std::int32_t begin = clamp((columns.begin + elements - 1) / elements, low, high);
   return {begin, clamp(columns.end / elements, begin, high)};
 }
 
-/// Columns beside those that come as whole vectors: `count`, of which the first `low` follow each other from
-/// `begin` on, and the others from `gap` columns behind these.
+/// Columns outside whole vectors: `count` of them; the first `low` are consecutive from `begin` on, and the
+/// others follow `gap` columns later.
 struct CellColumns {
   int begin, low, gap, count;
 
   SPIDER_DEVICE int column(int i) const { return begin + i + (i < low ? 0 : gap); }
 };
 
-/// Those of `reached` columns of a window of `columns` that are not in `whole`.
+/// The `reached` columns of a window of `columns` that are not in `whole`.
 SPIDER_DEVICE CellColumns columns_beside(const Span& whole, const Span& reached, int columns) {
   const int begin = clamp(reached.begin, 0, columns);
   const int end = clamp(reached.end, begin, columns);
@@ -44,16 +44,16 @@ SPIDER_DEVICE CellColumns columns_beside(const Span& whole, const Span& reached,
   return {begin, low_end - begin, gap, end - begin - gap};
 }
 
-/// Vectors of 16 bytes, of `elements` cells each, of a row before the first that begins a line of 128 bytes
-/// of memory, where column 0 does. `first_column` is the row's first, a multiple of `elements`.
+/// Vectors of 16 bytes, of `elements` cells each, of a row before the first one that begins a line of 128
+/// bytes of memory; column 0 begins a line. `first_column` is the row's first, a multiple of `elements`.
 template <int elements>
 SPIDER_DEVICE constexpr int vectors_before_line(int first_column) {
   constexpr int line_elements = 8 * elements;
   return (line_elements - first_column % line_elements) % line_elements / elements;
 }
 
-/// From which byte of a line of shared memory on such a row has to lie for lines of memory to be lines there:
-/// copies whose two ends differ in their place within 32 bytes ask the L2 cache for every vector by itself.
+/// The byte of a line of shared memory where such a row must begin for lines of memory to be lines there:
+/// copies whose two ends differ in their place within 32 bytes request every vector from L2 separately.
 template <int elements>
 SPIDER_DEVICE constexpr int line_offset(int first_column) {
   constexpr int line_vectors = 8;

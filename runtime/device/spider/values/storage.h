@@ -1,5 +1,5 @@
-/// What a kernel's storage decides: how inputs become operands of an MMA, how products are summed, how
-/// results become cells. One struct per storage with the same members; what sums become is the epilogue's
+/// A kernel's storage: conversion of inputs to operands of an MMA, summation of products, conversion of
+/// results to cells. One struct per storage with the same members; the epilogue handles the sums
 /// (epilogue.h).
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace spider {
 inline namespace device_4 {
 
-/// f16: fields are operands as they lie.
+/// f16: fields are operands without conversion.
 struct F16Format {
   using Cells = F16Cells;
 
@@ -77,7 +77,7 @@ struct HalfStorage {
   SPIDER_DEVICE static Fragment load_fragment(device::Shared from, float /*product_unit*/) {
     return {device::load_shared(from)};
   }
-  /// The same from where `source` has them: eight neighbours, or four, which are half of a fragment.
+  /// The same from `source`: eight neighbours, or four, which are half of a fragment.
   template <class Source>
   SPIDER_DEVICE static device::Vector load_inputs(const Source& source, int row, int column) {
     return source.load_vector(row, column);
@@ -86,14 +86,14 @@ struct HalfStorage {
   SPIDER_DEVICE static device::Pair load_half_inputs(const Source& source, int row, int column) {
     return source.load_pair(row, column);
   }
-  /// Whether the fragment left inputs out, and the next one of the same inputs, of those: never here.
+  /// Whether the fragment left inputs out; then the next fragment of these inputs: never here.
   SPIDER_DEVICE static constexpr bool has_rest(const Fragment& /*fragment*/) { return false; }
   SPIDER_DEVICE static Fragment load_rest(device::Shared /*from*/, float /*product_unit*/,
                                           const Fragment& last) {
     return last;
   }
 
-  /// One product; `part` says which terms of the inputs and of the weights.
+  /// One product; `part` selects the terms of the inputs and of the weights.
   template <int selector>
   SPIDER_DEVICE static void multiply(Partial& /*partial*/, device::Accumulator& sum,
                                      const device::Vector& matrix, const Fragment& fragment,
@@ -101,13 +101,13 @@ struct HalfStorage {
     Format::template multiply<selector>(sum, matrix, fragment.inputs, metadata);
   }
 
-  /// One dense product of 16 rows by 16 columns of inputs, which are A, and a matrix of them by 8 outputs.
+  /// One dense product of 16 rows by 16 columns of inputs, as A, and a matrix of them by 8 outputs.
   SPIDER_DEVICE static void multiply_inputs(device::Accumulator& sum, const device::Vector& inputs,
                                             const device::Pair& matrix) {
     Format::multiply_whole(sum, inputs, matrix);
   }
 
-  /// After the last product of a window: adds what `partial` holds to the sum.
+  /// After the last product of a window: adds `partial` to the sum.
   SPIDER_DEVICE static void finish(const Partial& /*partial*/, device::Accumulator& /*sum*/,
                                    const Fragment& /*fragment*/) {}
 
@@ -120,7 +120,7 @@ struct HalfStorage {
              device::transpose_8x8(Format::pack(results.value[2], results.value[3]))}};
   }
 
-  /// The same without rounding, and the outputs of what became of them.
+  /// The same without rounding, and then the outputs of its results.
   SPIDER_DEVICE static void order(const device::Accumulator& results, float (&numbers)[4]) {
     SPIDER_UNROLL
     for (int i = 0; i < 4; i += 2) {
@@ -144,8 +144,8 @@ struct HalfStorage {
 using F16Storage = HalfStorage<F16Format>;
 using Bf16Storage = HalfStorage<Bf16Format>;
 
-/// u8 fields, which f16 operands hold exactly: cells become f16 on their way into registers, results cells of
-/// `OutCells`, of spider/values/cells.h, 4 bytes at most.
+/// u8 fields, which f16 operands represent exactly: cells become f16 on their way to registers, results
+/// become cells of `OutCells`, of spider/values/cells.h, 4 bytes at most.
 template <class OutCells>
 struct ByteStorage : F16Storage {
   using Cells = U8Cells;
@@ -199,7 +199,7 @@ struct ByteStorage : F16Storage {
     return static_cast<OutElement>(outputs.word[i / per_word] >> (8 * out_bytes * (i % per_word)));
   }
 
-  /// Stores a lane's four outputs, which are neighbours; `to` is a multiple of their bytes.
+  /// Stores a lane's four neighbouring outputs; `to` is aligned to their bytes.
   SPIDER_DEVICE static void store(OutElement* to, const Outputs& outputs) {
     if constexpr (out_bytes == 1) device::store_field_word(to, outputs.word[0]);
     if constexpr (out_bytes == 2) device::store_field_pair(to, {{outputs.word[0], outputs.word[1]}});
@@ -224,8 +224,8 @@ struct ByteStorage : F16Storage {
 ///
 /// `scaled`: a tile's inputs of a row are first multiplied by the power of two that brings the largest of
 /// them into [2^14, 2^15), so that any finite field fits f16. A window's products begin at zero, and are then
-/// added to the sum in f32, to nearest, with that power taken back. `terms` = 2: an input is high + low /
-/// 2^11, and so is a weight; the product of both remainders is left out.
+/// added to the sum in f32, to nearest, divided by that power. `terms` = 2: an input is high + low / 2^11,
+/// and so is a weight; the product of both remainders is left out.
 template <int term_count, bool has_scale>
 struct F32Storage {
   static constexpr int terms = term_count;
@@ -241,7 +241,7 @@ struct F32Storage {
 
   struct Fragment {
     device::Vector term[terms];
-    float unit;  ///< what 1 stands for in the products
+    float unit;  ///< the value of 1 in the products
     std::uint32_t
         ceiling;  ///< biased exponent below which inputs are left to the next fragment; 0: none are left
   };
@@ -254,8 +254,8 @@ struct F32Storage {
   };
   static constexpr int outputs_per_store = 2;
 
-  // Rows of the kernel matrices are in such an order that a lane's rows g and g + 8 are neighbouring outputs:
-  // two 8-byte stores, and nothing to transpose.
+  // Rows of the kernel matrices are ordered so that a lane's rows g and g + 8 are neighbouring outputs: two
+  // 8-byte stores, and no transposition.
   SPIDER_DEVICE static int first_output(int lane) { return 32 * (lane % 4) + 2 * (lane / 4); }
   SPIDER_DEVICE static constexpr int output_offset(int i) { return i / 2 * 16 + i % 2; }
 
@@ -304,7 +304,7 @@ struct F32Storage {
     return outputs;
   }
 
-  /// A lane's results of a tile in the order of its outputs, and the outputs of what became of them.
+  /// A lane's results of a tile in the order of its outputs, and then the outputs of its results.
   SPIDER_DEVICE static void order(const device::Accumulator& results, float (&numbers)[4]) {
     SPIDER_UNROLL
     for (int i = 0; i < 4; ++i) numbers[i] = results.value[i % 2 * 2 + i / 2];
@@ -335,8 +335,8 @@ struct F32Storage {
   static constexpr float low_scale = 0x1p11F;
   static constexpr float low_unit = 0x1p-11F;
 
-  // Exponents of f32 are biased by 127. Those from `least` on have scale and unit that are normal numbers;
-  // `span` below the largest all digits of an input are still in its terms.
+  // Exponents of f32 are biased by 127. From `least` on, scale and unit are normal numbers; down to `span`
+  // below the largest, an input has all its digits in its terms.
   static constexpr std::uint32_t of_infinity = 255;
   static constexpr std::uint32_t least = 28;
   static constexpr std::uint32_t span = 26;
@@ -365,12 +365,12 @@ struct F32Storage {
     return fragment;
   }
 
-  /// The exponent of the warp's largest finite input. Takes out of the inputs what lies `span` below it,
-  /// which is left below `ceiling`.
+  /// The exponent of the warp's largest finite input. Removes inputs `span` below it; they stay below
+  /// `ceiling`.
   SPIDER_DEVICE static std::uint32_t find_exponent(float (&inputs)[8], std::uint32_t& ceiling) {
     std::uint32_t largest = largest_of(inputs) >> 23;
     std::uint32_t smallest = smallest_of(inputs) >> 23;
-    // Infinities and zeros, which mean nothing for the scale, and wide rows are looked at more closely.
+    // Infinities and zeros, which do not determine the scale, and wide rows are examined more closely.
     if (largest == of_infinity || smallest + span < largest) {
       float numbers[8];
       SPIDER_UNROLL
@@ -389,8 +389,8 @@ struct F32Storage {
     return largest < least ? least : largest;
   }
 
-  /// The bits of the largest and the smallest magnitude among the warp's inputs; NaNs do not count beside
-  /// numbers.
+  /// The bits of the largest and the smallest magnitude among the warp's inputs; numbers have precedence over
+  /// NaNs.
   SPIDER_DEVICE static std::uint32_t largest_of(const float (&inputs)[8]) {
     float largest[4];
     SPIDER_UNROLL
@@ -413,7 +413,7 @@ struct F32Storage {
     const std::uint32_t high = device::pack_f16(first, second);
     fragment.term[0].word[i] = high;
     if constexpr (terms == 2) {
-      // Exact: what rounding to f16 takes away has 13 bits at most.
+      // Exact: rounding to f16 removes 13 bits at most.
       fragment.term[1].word[i] = device::pack_f16((first - device::low_f16(high)) * low_scale,
                                                   (second - device::high_f16(high)) * low_scale);
     }

@@ -9,7 +9,7 @@
 namespace spider {
 inline namespace device_4 {
 
-/// The same word again and again.
+/// A vector with one word repeated.
 SPIDER_DEVICE device::Vector repeat_word(std::uint32_t word) {
   return {{word, word, word, word}};
 }
@@ -19,7 +19,7 @@ SPIDER_DEVICE device::Vector repeat_word(std::uint64_t word) {
   return {{low, high, low, high}};
 }
 
-/// Starts the asynchronous copy of 4 or 8 bytes, which begin with a multiple of as many, where `wanted`.
+/// Starts the asynchronous copy of 4 or 8 bytes, aligned to their number, if `wanted`.
 template <int bytes>
 SPIDER_DEVICE void copy_piece_async_if(bool wanted, device::Shared to, const void* from) {
   static_assert(bytes == 4 || bytes == 8, "a word or a pair");
@@ -29,20 +29,20 @@ SPIDER_DEVICE void copy_piece_async_if(bool wanted, device::Shared to, const voi
     device::copy_pair_async_if(wanted, to, from);
   }
 }
-/// The same of a cell.
+/// The same for a cell.
 template <class Element>
 SPIDER_DEVICE void copy_cell_async_if(bool wanted, device::Shared to, const Element* from) {
   copy_piece_async_if<static_cast<int>(sizeof(Element))>(wanted, to, from);
 }
 
-/// Does a row of memory that begins with `cell` begin within a word? Cells of 4 bytes or more do not.
+/// True if a row of memory that begins with `cell` begins within a word. Cells of 4 bytes or more never do.
 template <class Element>
 SPIDER_DEVICE bool is_misaligned(const Element* cell) {
   constexpr int word_bytes = 4;
   return sizeof(Element) < word_bytes && reinterpret_cast<std::uintptr_t>(cell) % word_bytes != 0;
 }
 
-/// The 16 bytes from byte `begin` of two vectors that follow each other, a number below 16.
+/// The 16 bytes from byte `begin`, below 16, of two consecutive vectors.
 SPIDER_DEVICE device::Vector take_vector(const device::Vector& first, const device::Vector& second,
                                          int begin) {
   std::uint32_t words[8];
@@ -59,8 +59,7 @@ SPIDER_DEVICE device::Vector take_vector(const device::Vector& first, const devi
   return taken;
 }
 
-/// The 16 bytes from `cells` on, from the two vectors of memory that they lie across, where `wanted`; else
-/// zeros.
+/// The 16 bytes from `cells` on, from the two vectors of memory that they span, if `wanted`; otherwise zeros.
 template <class Element>
 SPIDER_DEVICE device::Vector load_unaligned(bool wanted, const Element* cells) {
   constexpr int vector_bytes = 16;

@@ -9,7 +9,7 @@
 namespace spider {
 inline namespace device_4 {
 
-/// What cells are computed with in registers: two of 2 bytes, or one of 4 or 8. `Element` is a cell's bits.
+/// A register word for computing with cells: two of 2 bytes, or one of 4 or 8. `Element` is a cell's bits.
 template <class Element>
 using WordOf = std::conditional_t<sizeof(Element) == 8, std::uint64_t, std::uint32_t>;
 

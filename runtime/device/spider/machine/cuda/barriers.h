@@ -1,4 +1,4 @@
-/// What is waited for: asynchronous and bulk copies, and launches ahead on the stream.
+/// Waiting: for asynchronous and bulk copies, and for earlier launches on the stream.
 #pragma once
 
 #include <spider/machine/cuda/memory.h>
@@ -9,16 +9,16 @@ namespace spider {
 inline namespace device_4 {
 namespace device {
 
-/// griddepcontrol.wait (9.7.13.13): until what the launch depends on is complete and its writes are visible.
-/// Devices that cannot start a launch early have nothing to wait for.
+/// griddepcontrol.wait (9.7.13.13): waits until the launches that this one depends on are complete and their
+/// writes are visible. Devices that cannot start a launch early have nothing to wait for.
 SPIDER_DEVICE void wait_on_dependency() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/// griddepcontrol.launch_dependents: the launch behind this one may start once all blocks have said so or are
-/// done. It waits before it touches fields, or is a sweep beside rims (spider/field/beside_rims.h).
+/// griddepcontrol.launch_dependents: the next launch may start once all blocks have called this or ended. It
+/// waits before it touches fields, or overlaps rims (spider/field/beside_rims.h).
 SPIDER_DEVICE void launch_dependents() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
@@ -40,15 +40,15 @@ SPIDER_DEVICE void copy_async_wait() {
 #endif
 }
 
-/// Are there bulk copies, which begin with sm_90? Elsewhere the functions of them do nothing.
+/// True if there are bulk copies, from sm_90 on; elsewhere their functions do nothing.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 inline constexpr bool has_bulk_copies = false;
 #else
 inline constexpr bool has_bulk_copies = true;
 #endif
 
-/// mbarrier.init and mbarrier.arrive.expect_tx (9.7.13.15): all lanes of a warp come here, whose first one
-/// prepares the 8 bytes at `barrier`, a multiple of 8, for bulk copies of `bytes` together, before any of
+/// mbarrier.init and mbarrier.arrive.expect_tx (9.7.13.15): all lanes of a warp call this. The first one
+/// prepares the 8 bytes at `barrier`, a multiple of 8, for bulk copies of `bytes` in total, before any of
 /// them starts. A warp barrier stands between the two: compute-sanitizer's racecheck takes the first, which
 /// ptxas makes an instruction of the whole warp, for one of each lane.
 SPIDER_DEVICE void begin_bulk_copies(Shared barrier, std::uint32_t bytes) {
@@ -79,8 +79,8 @@ SPIDER_DEVICE void copy_bulk_async(Shared to, const void* from, std::uint32_t by
   }
 }
 
-/// mbarrier.try_wait.parity (9.7.13.15.16): until all bytes of the barrier's copies have arrived. The thread
-/// knows of the barrier by a sync_block behind begin_bulk_copies.
+/// mbarrier.try_wait.parity (9.7.13.15.16): waits until all bytes of the barrier's copies have arrived. A
+/// sync_block after begin_bulk_copies makes the barrier known to the thread.
 SPIDER_DEVICE void wait_for_bulk_copies(Shared barrier) {
   if constexpr (has_bulk_copies) {
     asm volatile(

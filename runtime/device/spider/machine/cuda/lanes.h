@@ -1,4 +1,4 @@
-/// Lanes, warps and blocks: who they are, how they meet, what they exchange; and the words of this machine.
+/// Lanes, warps and blocks: indices, barriers and exchanges; and the words of this machine.
 #pragma once
 
 #include <cstdint>
@@ -6,18 +6,18 @@
 #define SPIDER_DEVICE __device__ __forceinline__
 #define SPIDER_DEVICE_NOINLINE static __device__ __noinline__
 #define SPIDER_GLOBAL(threads, blocks) __global__ void __launch_bounds__(threads, blocks)
-/// Before a kernel's argument: functions apart may take references to it, and nobody copies it.
+/// For a kernel's argument: out-of-line functions may take references to it without a copy.
 #define SPIDER_GRID_CONSTANT __grid_constant__
 #define SPIDER_TABLE static __device__ const
-/// A function's own table: unrolled loops leave nothing of it. Were it not static, the compiler would build
-/// it anew for every use, and take up to five times as long.
+/// A function's own table, which unrolled loops eliminate. Otherwise the compiler would build it for every
+/// use, and take up to five times as long.
 #define SPIDER_CONSTANTS static constexpr
 #define SPIDER_UNROLL _Pragma("unroll")
 #define SPIDER_NO_UNROLL _Pragma("unroll 1")
-/// Behind a lambda's parameters: each of its calls has its own code.
+/// After a lambda's parameters: inlines each of its calls.
 #define SPIDER_INLINED __attribute__((always_inline))
-/// Begins a kernel. Of a file that NVRTC compiles function by function (spider_gen/_nvrtc.py) the one with
-/// this number has its code, and the others leave theirs in the PTX.
+/// Begins a kernel. In a file that NVRTC compiles function by function (spider_gen/_nvrtc.py), only the one
+/// with this number has its code; the others leave their numbers in the PTX.
 #if defined(SPIDER_ONLY_ENTRY)
 #define SPIDER_ENTRY                                                                            \
   constexpr std::uint32_t spider_entry = ::spider::device::number_of_name(__PRETTY_FUNCTION__); \
@@ -34,7 +34,7 @@ namespace spider {
 inline namespace device_4 {
 namespace device {
 
-/// Which machine this header is of.
+/// The machine that this header implements.
 inline constexpr int backend = SPIDER_BACKEND_CUDA;
 
 /// FNV-1a, and never 0.
@@ -66,7 +66,7 @@ SPIDER_DEVICE int warp_index() {
 SPIDER_DEVICE int block_index() {
   return static_cast<int>(blockIdx.x);
 }
-/// Of those that a launch has.
+/// Index of the block's image in the launch.
 SPIDER_DEVICE int image_index() {
   return static_cast<int>(blockIdx.y);
 }
@@ -77,8 +77,7 @@ SPIDER_DEVICE void sync_warp() {
 SPIDER_DEVICE void sync_block() {
   __syncthreads();
 }
-/// The largest number that any lane of the warp brings: redux.sync.max.u32 (9.7.13.6), exchanges before
-/// sm_80.
+/// The largest number of the warp's lanes: redux.sync.max.u32 (9.7.13.6), exchanges before sm_80.
 SPIDER_DEVICE std::uint32_t warp_max(std::uint32_t value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
   for (int apart = 16; apart > 0; apart /= 2) {
@@ -98,11 +97,11 @@ SPIDER_DEVICE std::uint32_t smallest_in_warp(std::uint32_t value) {
 #endif
 }
 
-/// shfl.sync.idx.b32 (9.7.9.6): what lane `source` % 32 brings.
+/// shfl.sync.idx.b32 (9.7.9.6): the word of lane `source` % 32.
 SPIDER_DEVICE std::uint32_t shuffle(std::uint32_t value, int source) {
   return __shfl_sync(0xffffffffU, value, source);
 }
-/// Of 64 bits by two of them.
+/// The same for 64 bits, by two of them.
 SPIDER_DEVICE std::uint64_t shuffle(std::uint64_t value, int source) {
   return __shfl_sync(0xffffffffU, value, source);
 }

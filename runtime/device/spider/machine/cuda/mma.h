@@ -23,7 +23,7 @@ SPIDER_DEVICE std::uint32_t transpose_8x8(std::uint32_t row_pair) {
   return column_pair;
 }
 
-/// Are there the tensor cores' products that kernels are made of? They begin with sm_80.
+/// True if there are the MMA instructions that kernels use, from sm_80 on.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 inline constexpr bool has_products = false;
 #else
@@ -46,7 +46,7 @@ SPIDER_DEVICE void multiply_sparse(Accumulator& sum, const Vector& a, const Vect
         "r"(b.word[2]), "r"(b.word[3]), "r"(metadata), "n"(selector));
 }
 
-/// The same of bf16: mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32.
+/// The same for bf16: mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32.
 template <int selector>
 SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const Vector& b,
                                         std::uint32_t metadata) {
@@ -67,7 +67,7 @@ SPIDER_DEVICE void multiply_dense(Accumulator& sum, const Vector& a, const Pair&
       : "r"(a.word[0]), "r"(a.word[1]), "r"(a.word[2]), "r"(a.word[3]), "r"(b.word[0]), "r"(b.word[1]));
 }
 
-/// The same of bf16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
+/// The same for bf16: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32.
 SPIDER_DEVICE void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
       "{%0, %1, %2, %3};"

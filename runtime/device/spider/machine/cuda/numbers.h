@@ -31,7 +31,7 @@ SPIDER_DEVICE float multiply_add(float a, float b, float c) {
   return __fmaf_rn(a, b, c);
 }
 
-/// add.rn.f32, sub, mul and sqrt: one operation each, rounded once; the compiler joins none of them.
+/// add.rn.f32, sub, mul and sqrt: one operation each, rounded once; the compiler does not fuse them.
 SPIDER_DEVICE float add(float a, float b) {
   return __fadd_rn(a, b);
 }
@@ -41,20 +41,20 @@ SPIDER_DEVICE float subtract(float a, float b) {
 SPIDER_DEVICE float multiply(float a, float b) {
   return __fmul_rn(a, b);
 }
-/// div.full.f32 (9.7.3.8): within 2 units in the last place. Rounded to nearest it has a branch, for which
-/// neighbouring points wait in turn: an update with one takes a quarter longer.
+/// div.full.f32 (9.7.3.8): within 2 units in the last place. Division rounded to nearest has a branch that
+/// serialises neighbouring points: an update with one takes a quarter longer.
 SPIDER_DEVICE float divide(float a, float b) {
   float quotient;
   asm("div.full.f32 %0, %1, %2;" : "=f"(quotient) : "f"(a), "f"(b));
   return quotient;
 }
-/// sqrt.approx.f32 (9.7.3.15), within 2^-23: rounded to nearest it would be four times as many instructions.
+/// sqrt.approx.f32 (9.7.3.15), within 2^-23: rounded to nearest it takes four times as many instructions.
 SPIDER_DEVICE float square_root(float a) {
   float root;
   asm("sqrt.approx.f32 %0, %1;" : "=f"(root) : "f"(a));
   return root;
 }
-/// sqrt.approx.ftz.f32: the same, where subnormal numbers count as 0, in a quarter of the instructions.
+/// sqrt.approx.ftz.f32: the same, but subnormal numbers count as 0, in a quarter of the instructions.
 SPIDER_DEVICE float square_root_of_normal(float a) {
   float root;
   asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(root) : "f"(a));
@@ -126,8 +126,8 @@ SPIDER_DEVICE std::uint32_t funnel_shift_right(std::uint32_t low, std::uint32_t 
   return __funnelshift_r(low, high, static_cast<unsigned>(bits));
 }
 
-/// prmt.b32: the low halves of both, or the high ones, `low` in bits 0-15. The compiler would make two
-/// instructions of masks and shifts.
+/// prmt.b32: the low halves of both, or the high ones, `low` in bits 0-15. The compiler would use two
+/// instructions, a mask and a shift.
 SPIDER_DEVICE std::uint32_t join_low_halves(std::uint32_t low, std::uint32_t high) {
   return __byte_perm(low, high, 0x5410);
 }
@@ -135,12 +135,12 @@ SPIDER_DEVICE std::uint32_t join_high_halves(std::uint32_t low, std::uint32_t hi
   return __byte_perm(low, high, 0x7632);
 }
 
-/// The same of the low bytes of both halves of both words.
+/// The same for the low bytes of both halves of both words.
 SPIDER_DEVICE std::uint32_t join_even_bytes(std::uint32_t low, std::uint32_t high) {
   return __byte_perm(low, high, 0x6420);
 }
-/// Bytes 0 and 1 of a word as two f16 numbers, or bytes 2 and 3, exactly: prmt.b32 makes the last digits of
-/// 1024 of a byte, sub.f16x2 takes 1024 away. As they lie bytes would be subnormal numbers, whose products
+/// Bytes 0 and 1 of a word as two f16 numbers, or bytes 2 and 3, exactly: prmt.b32 puts a byte into the last
+/// digits of 1024, sub.f16x2 subtracts 1024. Zero-extended bytes would be subnormal numbers, whose products
 /// tensor cores may sum with fewer digits.
 template <unsigned bytes>
 SPIDER_DEVICE std::uint32_t f16_of_bytes(std::uint32_t word) {

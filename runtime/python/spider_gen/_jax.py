@@ -43,6 +43,7 @@ class _Sweeps:
     steps: int  #: 0: one sweep
     scalars: tuple[float | None, ...]  #: None: an operand
     snapshots: str | None = None  #: the storage of what a gradient keeps of arrays that sweeps change
+    zeros: tuple[int, ...] = ()  #: operands that are 0, which on a GPU XLA has once for all: no result takes their memory
 
     @property
     def info(self) -> spider.Info:
@@ -112,7 +113,7 @@ class _Sweeps:
         found: list[Any] = []
         shared: dict[int, int] = {}
         for i, (array, room) in enumerate(zip(arrays, self.rooms)):
-            if room in (_IN_PLACE, _TWO_BUFFERS):
+            if room in (_IN_PLACE, _TWO_BUFFERS) and i not in self.zeros:
                 shared[i] = len(found)
             found += [jax.core.ShapedArray(array.shape, array.dtype)] * (0, 1, 2, 1)[room]
         return found, shared
@@ -303,15 +304,15 @@ def _differentiable(sweeps: _Sweeps, every: int = 0) -> Callable[..., Any]:
     is_one = sweeps.steps == 0 and sweeps.info.steps == 1
 
     def backward(kept: Any, bars: Any) -> tuple[Any, ...]:
-        bars = [jnp.zeros(bar.aval.shape, bar.aval.dtype) if isinstance(bar, jax.custom_derivatives.SymbolicZero) else bar
-                for bar in bars]
+        nothing = jax.custom_derivatives.SymbolicZero
         if is_one:
+            bars = [None if isinstance(bar, nothing) else bar for bar in bars]
             traced = kept[sweeps.array_count:]
             kept = [one.whole() if isinstance(one, _Packed) else one for one in kept[:sweeps.array_count]]
             found = _pull_back(sweeps, kept, traced, bars)
         else:
             pull_back, traced = kept
-            found = pull_back(tuple(bars))
+            found = pull_back(tuple(jnp.zeros(bar.aval.shape, bar.aval.dtype) if isinstance(bar, nothing) else bar for bar in bars))
         return (*found, *[jnp.zeros_like(one) for one in traced])
 
     found = jax.custom_vjp(run)
@@ -385,7 +386,7 @@ def _run(sweeps: _Sweeps, operands: Sequence[Any], every: int = 0) -> Sequence[A
 
 
 def _pull_back(sweeps: _Sweeps, arrays: Sequence[Any], traced: Sequence[Any], bars: Sequence[Any]) -> list[Any]:
-    """The derivatives with respect to the arrays of a sweep, from those with respect to its results."""
+    """The derivatives with respect to the arrays of a sweep, from those with respect to its results, None where they are 0."""
     made, info = sweeps.made, sweeps.info
     forward = _forward_of_linear.get(made)
     if forward is not None:
@@ -406,20 +407,22 @@ def _pull_back(sweeps: _Sweeps, arrays: Sequence[Any], traced: Sequence[Any], ba
         _forward_of_linear.setdefault(adjoint, made)
         return list(_differentiable(_Sweeps(adjoint, 0, ()))(bars[0]))
     given = dict(zip(names, arrays))
-    operands, of_field = [], {}
+    operands, zeros, of_field = [], [], {}
     for name, storage in _info(adjoint).fields:
         stem = name[:-len(suffix)]
         if name.endswith(suffix) and stem in given:
             array = own_bars.get(stem)
-            operands.append(jnp.zeros(shape, _TYPES[storage]) if array is None else _spread_bar(array, shape))
+            array = None if array is None else _spread_bar(array, shape)
             of_field[name] = stem
         else:
-            operands.append(given[name] if name in given else jnp.zeros(shape, _TYPES[storage]))
+            array = given.get(name)
+        zeros += [len(operands)] if array is None else []
+        operands.append(jnp.zeros(shape, _TYPES[storage]) if array is None else array)
     if len(of_field) == len(_info(adjoint).fields) == 1 and len(names) == 1:
         _forward_of_linear.setdefault(adjoint, made)
     scalars = dict(zip(info.scalars, _merged(sweeps.scalars, traced)))
     numbers, further = _split([scalars[name] for name in _info(adjoint).scalars])
-    results = _differentiable(_Sweeps(adjoint, 0, numbers))(*operands, *further)
+    results = _differentiable(_Sweeps(adjoint, 0, numbers, zeros=tuple(zeros)))(*operands, *further)
     adjoint_info = _info(adjoint)
     back = dict(zip((name for (name, _), use in zip(adjoint_info.fields, adjoint_info.uses) if use & spider.FIELD_WRITTEN), results))
     found = []

@@ -16,7 +16,7 @@ import spider_gen
 
 HEAT = {"stencil": "heat", "dimensions": 2, "shape": "star", "radius": 1, "boundary": "nearest",
         "coefficients": {"center": 0.5, "y": [0.125, 0.125], "x": [0.125, 0.125]}}
-MOST_IN_COMPILED = 25
+MOST_IN_COMPILED = 50  # 24 to 44 were seen on H200s' hosts
 MOST_MICROSECONDS = 40  # twice what calls took on an H200's host: machines of one kind differ by half
 
 

@@ -542,15 +542,17 @@ class Kernel:
         (if the kernel has one) and fields, the stream, and the scalars. The caller knows that arrays at these addresses have the
         types, shapes and strides of the arrays given here. Several threads may call the function."""
         model, views, further = self._sweep(source, target, previous, fields, scalars, False, images=images)
-        count = len(views)
+        count, fields_count = len(views), len(further)
+        # No view, which has the memory of its array.
+        batch = {name: getattr(model, name) for name in ("batch", "batch_stride", "target_batch_stride", "field_batch_strides")}
 
         def describe(sweep: _Sweep, pointers: Sequence[Any]) -> None:
             for name, pointer in zip(("source", "target", "previous"), pointers[:count]):
                 setattr(sweep, name, pointer)
-            if further:
-                sweep.fields = (ctypes.POINTER(_Field) * len(further))(*pointers[count:])
-            for name in ("batch", "batch_stride", "target_batch_stride", "field_batch_strides"):
-                setattr(sweep, name, getattr(model, name))
+            if fields_count:
+                sweep.fields = (ctypes.POINTER(_Field) * fields_count)(*pointers[count:])
+            for name, value in batch.items():
+                setattr(sweep, name, value)
 
         return self._repeater([view.field for view in views + further], len(scalars), describe)
 
@@ -558,13 +560,14 @@ class Kernel:
                          scalars: Sequence[float]) -> Callable[[Sequence[int], int | None, Sequence[float]], int]:
         """The same of a sweep of a system: addresses are those of fields and then of the outputs that are not None."""
         _, views = self._system_sweep(fields, outputs, scalars, 1, None)
-        some = [view for view in views if view is not None]
+        some, is_there = [view for view in views if view is not None], [view is not None for view in views]
+        field_count = len(fields)  # and no array or view, which have memory
 
         def describe(sweep: _Sweep, pointers: Sequence[Any]) -> None:
             given = iter(pointers)
-            own = [ctypes.POINTER(_Field)() if view is None else next(given) for view in views]
-            array = ctypes.POINTER(_Field) * len(fields)
-            sweep.fields, sweep.outputs = array(*own[:len(fields)]), array(*own[len(fields):])
+            own = [next(given) if one else ctypes.POINTER(_Field)() for one in is_there]
+            array = ctypes.POINTER(_Field) * field_count
+            sweep.fields, sweep.outputs = array(*own[:field_count]), array(*own[field_count:])
 
         return self._repeater([view.field for view in some], len(scalars), describe)
 

@@ -21,21 +21,42 @@ struct FieldReach {
   bool read = false;
 };
 
+bool has_halo(const SystemField& field, int axis) {
+  return field.faces[axis][0].rule == FaceRule::halo || field.faces[axis][1].rule == FaceRule::halo;
+}
+
+/// What a sweep reads of a field around a point. A ghost cell that is folded back reads as far on the other
+/// side of the cell that takes it as rows reach on this one.
+FieldReach reach_of(const spider_kernel& kernel, const SystemSweep& sweep, std::int32_t field) {
+  FieldReach reach;
+  for (std::int32_t i = 0; i < sweep.row_count; ++i) {
+    const ReadRow& row = sweep.rows[i];
+    if (row.field != field) continue;
+    reach.read = true;
+    const std::int32_t low[3] = {row.dz, row.dy, row.low};
+    const std::int32_t high[3] = {row.dz, row.dy, row.high};
+    for (int axis = 0; axis < 3; ++axis) {
+      HaloWidth& along = reach.along[axis];
+      along.low = std::max<std::int64_t>(along.low, -low[axis]);
+      along.high = std::max<std::int64_t>(along.high, high[axis]);
+    }
+  }
+  for (int axis = 0; axis < 3; ++axis) {
+    HaloWidth& along = reach.along[axis];
+    if (sweep.folded_reach[axis] == 0 || has_halo(kernel.system->fields[field], axis)) continue;
+    along.low = along.high = std::max(along.low, along.high);
+  }
+  return reach;
+}
+
 FieldReach reach_of(const spider_kernel& kernel, std::int32_t field) {
   FieldReach reach;
   for (std::int32_t launch = 0; launch < kernel.form_count; ++launch) {
-    const SystemSweep& sweep = kernel.system->sweeps[launch];
-    for (std::int32_t i = 0; i < sweep.row_count; ++i) {
-      const ReadRow& row = sweep.rows[i];
-      if (row.field != field) continue;
-      reach.read = true;
-      const std::int32_t low[3] = {row.dz, row.dy, row.low};
-      const std::int32_t high[3] = {row.dz, row.dy, row.high};
-      for (int axis = 0; axis < 3; ++axis) {
-        HaloWidth& along = reach.along[axis];
-        along.low = std::max<std::int64_t>(along.low, -low[axis]);
-        along.high = std::max<std::int64_t>(along.high, high[axis]);
-      }
+    const FieldReach own = reach_of(kernel, kernel.system->sweeps[launch], field);
+    reach.read = reach.read || own.read;
+    for (int axis = 0; axis < 3; ++axis) {
+      reach.along[axis].low = std::max(reach.along[axis].low, own.along[axis].low);
+      reach.along[axis].high = std::max(reach.along[axis].high, own.along[axis].high);
     }
   }
   return reach;

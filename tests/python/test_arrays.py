@@ -116,7 +116,8 @@ class Tensors(Test):
         self.refuse(TypeError, "traced by torch.fx", torch.fx.symbolic_trace, lambda u: one(u))
         if hasattr(torch, "func"):
             for transformed in (lambda: torch.func.vmap(lambda u: one(u, stream=0))(torch.stack([u, u])),
-                                lambda: torch.func.grad(lambda u: one(u).sum())(u), lambda: torch.func.jvp(one, (u,), (u,))):
+                                lambda: torch.func.grad(lambda u: one(u, stream=0).sum())(u),
+                                lambda: torch.func.jvp(lambda u: one(u, out=torch.empty_like(u)), (u,), (u,))):
                 self.refuse(TypeError, "u is transformed by torch.func", transformed)
         import torch.autograd.forward_ad as forward
 

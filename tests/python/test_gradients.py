@@ -118,6 +118,27 @@ class Core(unittest.TestCase):
         found = spider_gen.sweep_vjp(waves, {**state, "dt": 0.2}, bars)
         self.along(lambda s: waves(s, dt=0.2), state, bars, found)
 
+    def test_snapshots(self):
+        """States far out of the range of f16, each rounded by 2^-11 of it, in a Laplacian whose weights have a sum of 8."""
+        for storage, kind in (("f32", np.float32), ("f64", np.float64)):
+            wave, state = host(UPDATE, storage=storage), {name: array.astype(kind) for name, array in state_of(UPDATE).items()}
+            bars = {"u": state_of(UPDATE, 2)["u"].astype(kind)}
+            for name in ("u", "u_old"):
+                state[name] *= kind(1e-20)
+            exact, _ = spider_gen.iterate_vjp(wave, {**state, "a": 0.1}, bars, 7)
+            for every in (1, 3, None):
+                found, _ = spider_gen.iterate_vjp(wave, {**state, "a": 0.1}, bars, 7, every, snapshots="f16")
+                for name, bar in found.items():
+                    np.testing.assert_allclose(bar, exact[name], rtol=0, atol=2**-8 * abs(exact[name]).max())
+            self.assertTrue((found["k"] != exact["k"]).any())
+        waves, state = host(SYSTEM), {**state_of(SYSTEM), "dt": 0.2}
+        inject = {"p": (CELLS, np.random.default_rng(5).random((8, 2)))}
+        exact, found = (spider_gen.iterate_vjp(waves, state, {"p": state["p"]}, 8, 1, inject, snapshots=one)[0] for one in (None, "f16"))
+        for name, bar in found.items():
+            np.testing.assert_allclose(bar, exact[name], rtol=0, atol=2**-8 * abs(exact[name]).max())
+        zero = {name: array * 0 if hasattr(array, "shape") else array for name, array in state.items()}
+        self.assertFalse(spider_gen.iterate_vjp(waves, zero, {"p": state["p"]}, 3, 1, snapshots="f16")[0]["k"].any())
+
     def test_no_steps(self):
         waves, state = host(SYSTEM), state_of(SYSTEM)
         found, _ = spider_gen.iterate_vjp(waves, {**state, "dt": 0.2}, {"p": state["p"]}, 0)
@@ -155,6 +176,8 @@ class Core(unittest.TestCase):
                 (TypeError, "takes f64", lambda: spider_gen.sweep_vjp(waves, inputs, {"p": state["p"].astype(np.float32)})),
                 (ValueError, "-1 steps", lambda: spider_gen.iterate_vjp(waves, inputs, {}, -1)),
                 (ValueError, "checkpoint every 0", lambda: spider_gen.iterate_vjp(waves, inputs, {}, 2, 0)),
+                (ValueError, "snapshots is \"f16\", or None", lambda: spider_gen.iterate_vjp(waves, inputs, {}, 2, snapshots="f8")),
+                (ValueError, "snapshots is \"f16\", or None", lambda: waves.iterate(state, 2, dt=0.2, snapshots="bf16")),
                 (ValueError, "inject names k, which no stage writes",
                  lambda: spider_gen.iterate_vjp(waves, inputs, {}, 2, None, {"k": (CELLS, np.zeros((2, 2)))})),
                 (ValueError, "record of p has the shape",
@@ -207,7 +230,20 @@ class Tensors(unittest.TestCase):
         for every in (None, 1, 3, 7):
             self.check(lambda u, old, k: wave.iterate(u, 7, u_old=old, k=k, a=0.1, checkpoint=every), *arrays)
         self.check(lambda u, old, k: wave.iterate(u, 3, u_old=old, k=k, a=0.1), tensor(2, 4, 5), tensor(2, 4, 5), tensor(4, 5))
-        self.compiled(lambda u, old, k: wave.iterate(u, 7, u_old=old, k=k, a=0.1)[0].sum(), *arrays)
+        for keeps in ({}, {"checkpoint": 1}):
+            self.compiled(lambda u, old, k: wave.iterate(u, 7, u_old=old, k=k, a=0.1, **keeps)[0].sum(), *arrays)
+        self.check_snapshots(lambda u, old, k, **keeps: wave.iterate(u, 7, u_old=old, k=k, a=0.1, **keeps), *arrays)
+
+    def check_snapshots(self, function, *arrays):
+        """Gradients of all results, of states in 16 bits."""
+        def slopes(**keeps):
+            found = function(*arrays, **keeps)
+            return torch.autograd.grad(sum((one**2).sum() for one in found), arrays)
+
+        exact = slopes(checkpoint=1)
+        for every in (1, 3, None):
+            for a, b in zip(slopes(checkpoint=every, snapshots="f16"), exact):
+                torch.testing.assert_close(a, b, rtol=0, atol=2**-8 * float(b.abs().max()))
 
     def test_systems(self):
         waves, names = host(SYSTEM), list(SYSTEM["fields"])
@@ -223,16 +259,66 @@ class Tensors(unittest.TestCase):
         for every in (None, 1, 3):
             self.check(lambda *arrays: steps(*arrays, every=every), tensor(5, 2), *arrays)
         self.check(lambda *arrays: steps(*arrays, source=CELLS), tensor(5, 2), *arrays)
-        self.compiled(lambda *arrays: sum(one.sum() for one in steps(*arrays)), tensor(5, 2), *arrays)
+        for every in (None, 1):
+            self.compiled(lambda *arrays: sum(one.sum() for one in steps(*arrays, every=every)), tensor(5, 2), *arrays)
 
     def test_the_operators(self):
         one = host(LINEAR, boundary="nearest")
-        text = f"{one._key};u;;;"
+        text = f"{one._key};u;;;;"
         u, bar = tensor(*SHAPE), tensor(*SHAPE)
         one(u)
         for steps in (-1, 3):
             torch.library.opcheck(torch.ops.spider_gen.run.default, ([u], [], [0.0], text, steps, 0))
             torch.library.opcheck(torch.ops.spider_gen.run_vjp.default, ([u.detach()], [], [bar], [0.0], text, steps, 0))
+        torch.library.opcheck(torch.ops.spider_gen.sweep.default, ([u.detach()], [0.0], text))
+        wave, arrays = host(UPDATE), [tensor(4, 5) for _ in range(3)]
+        wave.update(arrays[0].detach(), u_old=arrays[1].detach(), k=arrays[2].detach(), a=0.1)
+        for snapshots in ("", "f16"):
+            rest = [0.1], f"{wave._key};u,u_old,k;a;;;{snapshots}", 3, 1
+            torch.library.opcheck(torch.ops.spider_gen.run_keeping.default, (arrays, [], *rest))
+            plain = [one.detach() for one in arrays]
+            _, _, *rooms = torch.ops.spider_gen.run_keeping(plain, [], *rest)
+            torch.library.opcheck(torch.ops.spider_gen.vjp_of_kept.default, (plain, [], plain[:2], rooms, *rest))
+
+    def test_sweeps_of_compiled_functions(self):
+        """Calls that are remembered: of other arrays, layouts, scalars."""
+        one, wave = host(LINEAR, boundary="nearest"), host(UPDATE)
+        chain = torch.compile(lambda u, old, a: wave(one(one(u)), u_old=old, k=u, a=a), fullgraph=True, backend="aot_eager", dynamic=True)
+        for shape in (SHAPE, SHAPE, (4, 9)):
+            for a in (0.1, 0.3):
+                u, old = (torch.rand(shape, dtype=torch.float64) for _ in range(2))
+                for given in (u, u.t().contiguous().t()):
+                    self.assertTrue(torch.equal(chain(given, old, a), wave(one(one(u)), u_old=old, k=u, a=a)))
+
+    def test_func(self):
+        """torch.func agrees with autograd; forward mode is there for linear sweeps."""
+        func, (one, wave, waves) = torch.func, (host(LINEAR, boundary={"constant": 3}), host(UPDATE), host(SYSTEM))
+        source, names = waves.points((4, 5), CELLS), list(SYSTEM["fields"])
+
+        def cubes(u):
+            return (one(u) ** 2).sum() + (one.iterate(u, 3) ** 3).sum()
+
+        def steps(u, old, k):
+            return (wave.update(u, u_old=old, k=k, a=0.1) ** 2).sum() + wave.iterate(u, 4, u_old=old, k=k, a=0.1, checkpoint=1)[0].sum()
+
+        def record(values, *arrays):
+            state = dict(zip(names, arrays))
+            fields, records = waves.iterate(state, 5, dt=0.2, inject={"p": (source, values)}, record={"p": source})
+            return (fields["p"] ** 2).sum() + records["p"].sum() + waves(state, dt=0.1)["u"].sum()
+
+        arrays = [*(tensor(4, 5) for _ in range(4)), tensor(5)]
+        for function, given in ((cubes, [tensor(*SHAPE)]), (steps, [tensor(4, 5) for _ in range(3)]), (record, [tensor(5, 2), *arrays])):
+            plain, every = [one.detach() for one in given], tuple(range(len(given)))
+            wanted = torch.autograd.grad(function(*given), given)
+            torch.testing.assert_close(func.grad(function, every)(*plain), wanted)
+            stacks = [torch.stack([array, 2 * array]) for array in plain]
+            both = [func.grad(function, every)(*(stack[i] for stack in stacks)) for i in range(2)]
+            torch.testing.assert_close(func.vmap(func.grad(function, every))(*stacks), tuple(map(torch.stack, zip(*both))))
+        u, along = (torch.rand(SHAPE, dtype=torch.float64) for _ in range(2))
+        torch.testing.assert_close(func.jvp(one, (u,), (along,))[1], one(along) - one(0 * along))
+        torch.testing.assert_close(func.hessian(cubes)(u), torch.autograd.functional.hessian(cubes, u))
+        with self.assertRaisesRegex(NotImplementedError, "wave has no derivative in forward mode"):
+            func.jvp(lambda u: wave.update(u, u_old=u, k=u, a=0.1), (u,), (along,))
 
     def test_vmap_and_fake_tensors(self):
         one, waves, names = host(LINEAR, boundary="nearest"), host(SYSTEM), list(SYSTEM["fields"])
@@ -273,7 +359,8 @@ class Tensors(unittest.TestCase):
                 (TypeError, "requires a gradient, and linear gives none: .*adjoint",
                  lambda: host(LINEAR, storage="f32", output="f64", boundary="nearest")(leaf.float())),
                 (NotImplementedError, "has no second derivative", lambda: torch.autograd.grad(first.sum(), leaf)),
-                (TypeError, "is transformed by torch.func", lambda: torch.func.grad(lambda u: one(u).sum())(leaf.detach()))):
+                (TypeError, "is transformed by torch.func",
+                 lambda: torch.func.grad(lambda u: one(u, out=torch.empty_like(u)).sum())(leaf.detach()))):
             with self.subTest(words), self.assertRaisesRegex(kind, words):
                 call()
         with torch.no_grad():

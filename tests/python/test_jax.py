@@ -148,6 +148,7 @@ class Stencils(Test):
         self.refuse(TypeError, "steps is traced by JAX", jax.jit(self.heat.iterate), u, 3)
         self.refuse(ValueError, "-1 steps; there must be 0 or more", self.heat.iterate, u, -1)
         self.refuse(ValueError, "checkpoint is 0", self.heat.iterate, u, 3, checkpoint=0)
+        self.refuse(ValueError, "snapshots is \"f16\"", self.heat.iterate, u, 3, snapshots="f8")
         self.refuse(TypeError, "halo faces and reads cells around u, where an array of JAX has none", host(HEAT, boundary="halo"), u)
         self.refuse(TypeError, "forward-mode", jax.jvp, self.heat, (u,), (u,))
         other = host(HEAT, output="f32")
@@ -200,6 +201,10 @@ class Updates(Test):
                   for k in (1, 2, 4, 6, 100)]
         for slope in slopes[1:]:
             np.testing.assert_allclose(slope, slopes[0], rtol=1e-12, atol=1e-12 * np.abs(slopes[0]).max())
+        # States rounded by 2^-11 of them, in a Laplacian whose weights have a sum of 8.
+        for every in (1, 3, None):
+            found = jax.grad(lambda c2: (self.steps(*own[:2], c2, checkpoint=every, snapshots="f16")[0] ** 2).sum())(own[2])  # noqa: B023
+            np.testing.assert_allclose(found, slopes[0], rtol=0, atol=2**-8 * np.abs(slopes[0]).max())
         self.refuse(TypeError, "a is a scalar, of which kernels give no gradient", jax.grad(
             lambda a: self.step(*own, a).sum()), 0.3)
         same(jax.grad(lambda u: self.step(u, *own[1:], jax.lax.stop_gradient(u[0, 0])).sum())(own[0]),

@@ -6,11 +6,11 @@ import dataclasses
 import functools
 import itertools
 import math
-from typing import Any, Iterator, Mapping, Sequence
+from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy
 
-from . import _arrays, _cache, _generator, _package, spider
+from . import _arrays, _cache, _generator, _package, _repeats, _snapshots, spider
 from ._points import Points
 from ._stencil import Stencil
 from ._system import System
@@ -82,12 +82,16 @@ def sweep_vjp(made: Stencil | System, inputs: Fields, bars: Fields) -> dict[str,
 
 
 def iterate_vjp(made: Stencil | System, inputs: Fields, bars: Fields, steps: int, checkpoint: int | None = None,
-                inject: Fields | None = None, record: Fields | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+                inject: Fields | None = None, record: Fields | None = None,
+                snapshots: str | None = None, kept: Callable[[int], Fields] | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
     """The derivatives of a number with respect to what `iterate(..., steps)` takes.
 
     inputs, bars: as of sweep_vjp; bars are the derivatives with respect to the last step.
     checkpoint: every so many steps the state is kept, and computed again between; by default the square root of the steps. So
       there are steps/checkpoint + checkpoint states in memory at most. 1 keeps all. Linear sweeps need none.
+    snapshots: "f16" keeps what the adjoint alone reads, of f32 and f64, as f16 times a power of two of each field and step.
+      States from which steps are computed again keep their storage; with checkpoint=1 there are none.
+    kept: gives the fields that iterate_keeping() was told to keep of a step; then nothing is computed again.
     inject: as of System.iterate: {"p": (points, values)}, values of steps x points.
     record: {"p": (points, bars)}, the derivatives with respect to the records, steps x points.
 
@@ -98,6 +102,7 @@ def iterate_vjp(made: Stencil | System, inputs: Fields, bars: Fields, steps: int
     every = max(1, math.isqrt(max(steps, 0))) if checkpoint is None else spider._int64("checkpoint", checkpoint)
     if steps < 0 or every < 1:
         raise ValueError(f"{steps} steps and a checkpoint every {every}: steps are 0 or more, and checkpoints 1 or more apart")
+    _snapshots.check(snapshots)
     problem = _Problem.of(made, inputs)
     if problem.has_halo():
         raise NotImplementedError("derivatives of iterate() take no halo faces: call the stencil step by step, and fill the halo "
@@ -107,9 +112,17 @@ def iterate_vjp(made: Stencil | System, inputs: Fields, bars: Fields, steps: int
     injected: dict[str, Any] = {}
 
     def run(one: _Problem, own: Fields) -> dict[str, Any]:
-        return _Steps(one, steps, every, dict(inject or {}), dict(record or {}), injected).run(own)
+        return _Steps(one, steps, every, dict(inject or {}), dict(record or {}), injected, snapshots, kept).run(own)
 
     return problem.by_image(bars, run), injected
+
+
+def iterate_keeping(made: Stencil | System, inputs: Fields, steps: int, keep: Callable[[int, Fields], None],
+                    inject: Fields | None = None, record: Fields | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `iterate(..., steps)` returns, fields and records by name, by single sweeps. keep(step, state) copies what `kept` of
+    iterate_vjp() gives: what the adjoint reads, before each step, of the fields that steps change."""
+    problem = _Problem.of(made, inputs)
+    return _Steps(problem, steps, 1, dict(inject or {}), {}, {}).forward(keep, dict(record or {}))
 
 
 def checkpoints_needed(made: Stencil | System, info: Any = None) -> tuple[str, ...]:
@@ -235,7 +248,7 @@ class _Problem:
             bars["u"] = self.adjoint._call(bars["u"])
             return
         fields = self._fields(bars, state)
-        found = (self.adjoint._call(fields, in_place=True, **self._scalars()) if steps == 1 else
+        found = (self.adjoint._call(fields, in_place=_repeats.EITHER, **self._scalars()) if steps == 1 else
                  self.adjoint._iterate(fields, steps, in_place=True, **self._scalars()))
         bars.update({name: found[name + "_bar"] for name in self.names.arrays if name + "_bar" in found})
 
@@ -259,6 +272,8 @@ class _Problem:
 
     def advanced(self, state: dict[str, Any], steps: int, inject: Fields) -> dict[str, Any]:
         """The state so many steps later."""
+        if steps == 1 and self.info.steps == 1 and not inject and 0 not in self.shape:
+            return self.swept(state)
         if isinstance(self.made, System):
             return {**state, **self.made._iterate(state, steps, inject=inject, **self.scalars)}
         others = {name: array for name, array in state.items() if name != "u"}
@@ -266,6 +281,15 @@ class _Problem:
         if self.info.previous:
             return {**state, "u": new[0], self.info.previous: new[1]}
         return {**state, "u": new}
+
+
+    def swept(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The state after a sweep, which copies nothing that a sweep makes anew."""
+        if isinstance(self.made, System):
+            return {**state, **self.made._call(state, **self.scalars)}
+        others = {name: array for name, array in state.items() if name != "u"}
+        new = {"u": self.made._call(state["u"], **others, **self.scalars)}
+        return {**state, **new, **({self.info.previous: state["u"]} if self.info.previous else {})}
 
 
 def _summed(array: Any, axes: tuple[int, ...], storage: str) -> Any:
@@ -292,6 +316,22 @@ class _Steps:
     inject: dict[str, Any]
     record: dict[str, Any]
     injected: dict[str, Any]  #: derivatives with respect to what is injected: the result
+    snapshots: str | None = None
+    kept: Callable[[int], Fields] | None = None
+
+    def forward(self, keep: Callable[[int, Fields], None], record: Fields) -> tuple[dict[str, Any], dict[str, Any]]:
+        problem, state = self.problem, dict(self.problem.state)
+        lines = {name: points if isinstance(points, Points) else Points(problem.made, problem.shape, points)
+                 for name, points in record.items()}
+        rows = {name: _rows(state[name], self.steps, len(points), problem.names.arrays[name]) for name, points in lines.items()}
+        for step in range(self.steps):
+            keep(step, state)
+            state = problem.swept(state)
+            for name, (_, values) in self.inject.items():
+                self.sources[name].add(state[name], values[step])
+            for name, points in lines.items():
+                points.read(state[name], out=rows[name][step])
+        return {name: state[name] for name in problem.names.changed}, rows
 
     def run(self, given: Fields) -> dict[str, Any]:
         problem = self.problem
@@ -346,27 +386,57 @@ class _Steps:
         if not self._reads_states():
             yield from ((step, state) for step in reversed(range(self.steps)))
             return
-        starts = list(range(0, self.steps, self.every))
+        if self.kept is not None:
+            yield from ((step, {**state, **self.kept(step)}) for step in reversed(range(self.steps)))
+            return
+        every = self.every if self.every > 1 else max(self.steps, 1)  # all are kept for the adjoint, none to compute others from
+        starts = list(range(0, self.steps, every))
         kept = [state]
         for start in starts[1:]:
-            kept.append(self._advanced(kept[-1], start - self.every, start, adds))
+            kept.append(self._advanced(kept[-1], start - every, start, adds))
         for start in reversed(starts):
             state = kept.pop()
             between = [self._needed(state)]
-            for step in range(start + 1, min(start + self.every, self.steps)):
+            for step in range(start + 1, min(start + every, self.steps)):
                 state = self._advanced(state, step - 1, step, adds)
                 between.append(self._needed(state))
             for step in reversed(range(start, start + len(between))):
-                yield step, between.pop()
+                kept_now = between.pop().items()
+                yield step, {name: array.whole() if isinstance(array, _Snapshot) else array for name, array in kept_now}
 
     def _needed(self, state: dict[str, Any]) -> dict[str, Any]:
         """What the adjoint reads, so that no more is in memory."""
-        return {name: state[name] for name in self.problem.names.needed}
+        names = self.problem.names
+        return {name: _Snapshot.of(self.problem, name, state[name])
+                if name in names.changed and _snapshots.packs(names.arrays[name], self.snapshots) else state[name]
+                for name in names.needed}
 
     def _advanced(self, state: dict[str, Any], start: int, end: int, adds: Mapping[str, tuple[Points, Any]]) -> dict[str, Any]:
         """The state after the steps from `start` to `end`."""
         inject = {name: (self.sources[name], values[start:end]) for name, (_, values) in adds.items()}
         return self.problem.advanced(state, end - start, inject)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Snapshot:
+    """A field in 16 bits."""
+
+    problem: _Problem
+    storage: str
+    half: Any
+    scale: Any
+
+    @staticmethod
+    def of(problem: _Problem, name: str, array: Any) -> _Snapshot:
+        storage, half = problem.names.arrays[name], problem.empty("f16")
+        return _Snapshot(problem, storage, half, None if half.empty else _snapshots.pack(_arrays.wrap(array), storage, half))
+
+    def whole(self) -> Any:
+        """The field in its own storage."""
+        fresh = self.problem.empty(self.storage)
+        if not fresh.empty:
+            _snapshots.unpack(self.half, self.scale, fresh)
+        return fresh.given
 
 
 def _rows(like: Any, steps: int, count: int, storage: str) -> Any:

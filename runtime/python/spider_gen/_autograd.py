@@ -63,8 +63,8 @@ def is_plain(torch: Any, tensor: Any) -> bool:
 
 def _refuse_tensor(torch: Any, tensor: Any, what: str) -> None:
     if is_transformed(torch, tensor):
-        raise TypeError(f"{what} is transformed by torch.func, and this call takes plain tensors: of torch.func a sweep without "
-                        f"`out`, `stream` and `in_place` takes vmap; for gradients call torch.autograd.grad, or backward()")
+        raise TypeError(f"{what} is transformed by torch.func, and this call takes plain tensors: with PyTorch 2.4 or newer calls "
+                        f"without `out`, `stream`, `in_place` and `progress`, of specs without `halo` faces, take others")
     if torch._C._get_tracing_state() is not None:
         raise TypeError(f"{what} is traced by torch.jit.trace, which would record the result as a constant: call the stencil "
                         f"outside of the traced function")

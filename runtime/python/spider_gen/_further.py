@@ -8,7 +8,7 @@ from typing import Any, Mapping, Sequence
 
 from . import _arrays, _autograd, _transfers, spider
 
-OWN_WORDS = ("out", "stream", "steps", "progress", "checkpoint")
+OWN_WORDS = ("out", "stream", "steps", "progress", "checkpoint", "snapshots")
 
 
 @dataclasses.dataclass

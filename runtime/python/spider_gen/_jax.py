@@ -15,7 +15,7 @@ import jax
 import numpy
 from jax import numpy as jnp
 
-from . import _autograd, _cache, _compilers, _generator, _images, _package, spider
+from . import _autograd, _cache, _compilers, _generator, _images, _package, _snapshots, spider
 from ._adjoint import adjoint_spec as _adjoint_spec, array_storages
 from ._calls import in_python
 from ._further import OWN_WORDS
@@ -42,6 +42,8 @@ class _Sweeps:
     made: Any  #: a Stencil or a System
     steps: int  #: 0: one sweep
     scalars: tuple[float | None, ...]  #: None: an operand
+    snapshots: str | None = None  #: the storage of what a gradient keeps of arrays that sweeps change
+    zeros: tuple[int, ...] = ()  #: operands that are 0, which on a GPU XLA has once for all: no result takes their memory
 
     @property
     def info(self) -> spider.Info:
@@ -111,7 +113,7 @@ class _Sweeps:
         found: list[Any] = []
         shared: dict[int, int] = {}
         for i, (array, room) in enumerate(zip(arrays, self.rooms)):
-            if room in (_IN_PLACE, _TWO_BUFFERS):
+            if room in (_IN_PLACE, _TWO_BUFFERS) and i not in self.zeros:
                 shared[i] = len(found)
             found += [jax.core.ShapedArray(array.shape, array.dtype)] * (0, 1, 2, 1)[room]
         return found, shared
@@ -302,14 +304,15 @@ def _differentiable(sweeps: _Sweeps, every: int = 0) -> Callable[..., Any]:
     is_one = sweeps.steps == 0 and sweeps.info.steps == 1
 
     def backward(kept: Any, bars: Any) -> tuple[Any, ...]:
-        bars = [jnp.zeros(bar.aval.shape, bar.aval.dtype) if isinstance(bar, jax.custom_derivatives.SymbolicZero) else bar
-                for bar in bars]
+        nothing = jax.custom_derivatives.SymbolicZero
         if is_one:
+            bars = [None if isinstance(bar, nothing) else bar for bar in bars]
             traced = kept[sweeps.array_count:]
-            found = _pull_back(sweeps, kept[:sweeps.array_count], traced, bars)
+            kept = [one.whole() if isinstance(one, _Packed) else one for one in kept[:sweeps.array_count]]
+            found = _pull_back(sweeps, kept, traced, bars)
         else:
             pull_back, traced = kept
-            found = pull_back(tuple(bars))
+            found = pull_back(tuple(jnp.zeros(bar.aval.shape, bar.aval.dtype) if isinstance(bar, nothing) else bar for bar in bars))
         return (*found, *[jnp.zeros_like(one) for one in traced])
 
     found = jax.custom_vjp(run)
@@ -333,6 +336,32 @@ class _Forgotten:
         return cls(*known)
 
 
+@jax.tree_util.register_pytree_node_class
+@dataclasses.dataclass(frozen=True)
+class _Packed:
+    """An array as f16 times a power of two, as _snapshots has it."""
+
+    half: Any
+    scale: Any
+
+    @classmethod
+    def of(cls, array: Any, storage: str) -> _Packed:
+        top = jnp.max(jnp.abs(array))
+        power = jnp.minimum(_snapshots.EXPONENT - jnp.frexp(top)[1], _snapshots.HIGHEST[storage])
+        scale = jnp.ldexp(jnp.ones_like(top), power)
+        return cls((array * scale).astype(jnp.float16), scale)
+
+    def whole(self) -> Any:
+        return self.half.astype(self.scale.dtype) / self.scale
+
+    def tree_flatten(self) -> Any:
+        return (self.half, self.scale), None
+
+    @classmethod
+    def tree_unflatten(cls, _: Any, parts: Any) -> _Packed:
+        return cls(*parts)
+
+
 def _kept(sweeps: _Sweeps, operands: Sequence[Any]) -> list[Any]:
     """Those operands of a sweep that its adjoint reads."""
     if sweeps.made in _forward_of_linear:
@@ -340,8 +369,12 @@ def _kept(sweeps: _Sweeps, operands: Sequence[Any]) -> list[Any]:
     else:
         adjoint = _info(_adjoint(sweeps.made))
         needed = [name for name, _ in adjoint.fields] if adjoint.is_system else []
-    names = list(array_storages(_info(sweeps.made)))
-    arrays = [one if name in needed else _Forgotten(one.shape, one.dtype) for name, one in zip(names, operands)]
+    storages = array_storages(_info(sweeps.made))
+    names = list(storages)
+    changed = sweeps.changing(names)
+    arrays = [_Forgotten(one.shape, one.dtype) if name not in needed else
+              _Packed.of(one, storages[name]) if name in changed and _snapshots.packs(storages[name], sweeps.snapshots) else one
+              for name, one in zip(names, operands)]
     return [*arrays, *operands[len(names):]]
 
 
@@ -353,7 +386,7 @@ def _run(sweeps: _Sweeps, operands: Sequence[Any], every: int = 0) -> Sequence[A
 
 
 def _pull_back(sweeps: _Sweeps, arrays: Sequence[Any], traced: Sequence[Any], bars: Sequence[Any]) -> list[Any]:
-    """The derivatives with respect to the arrays of a sweep, from those with respect to its results."""
+    """The derivatives with respect to the arrays of a sweep, from those with respect to its results, None where they are 0."""
     made, info = sweeps.made, sweeps.info
     forward = _forward_of_linear.get(made)
     if forward is not None:
@@ -374,20 +407,22 @@ def _pull_back(sweeps: _Sweeps, arrays: Sequence[Any], traced: Sequence[Any], ba
         _forward_of_linear.setdefault(adjoint, made)
         return list(_differentiable(_Sweeps(adjoint, 0, ()))(bars[0]))
     given = dict(zip(names, arrays))
-    operands, of_field = [], {}
+    operands, zeros, of_field = [], [], {}
     for name, storage in _info(adjoint).fields:
         stem = name[:-len(suffix)]
         if name.endswith(suffix) and stem in given:
             array = own_bars.get(stem)
-            operands.append(jnp.zeros(shape, _TYPES[storage]) if array is None else _spread_bar(array, shape))
+            array = None if array is None else _spread_bar(array, shape)
             of_field[name] = stem
         else:
-            operands.append(given[name] if name in given else jnp.zeros(shape, _TYPES[storage]))
+            array = given.get(name)
+        zeros += [len(operands)] if array is None else []
+        operands.append(jnp.zeros(shape, _TYPES[storage]) if array is None else array)
     if len(of_field) == len(_info(adjoint).fields) == 1 and len(names) == 1:
         _forward_of_linear.setdefault(adjoint, made)
     scalars = dict(zip(info.scalars, _merged(sweeps.scalars, traced)))
     numbers, further = _split([scalars[name] for name in _info(adjoint).scalars])
-    results = _differentiable(_Sweeps(adjoint, 0, numbers))(*operands, *further)
+    results = _differentiable(_Sweeps(adjoint, 0, numbers, zeros=tuple(zeros)))(*operands, *further)
     adjoint_info = _info(adjoint)
     back = dict(zip((name for (name, _), use in zip(adjoint_info.fields, adjoint_info.uses) if use & spider.FIELD_WRITTEN), results))
     found = []
@@ -432,7 +467,7 @@ def _split(scalars: Sequence[Any]) -> tuple[tuple[float | None, ...], list[Any]]
 def _one_by_one(sweeps: _Sweeps, every: int, arrays: Sequence[Any], traced: Sequence[Any]) -> tuple[Any, ...]:
     """The results of steps, each of which is a sweep with a gradient."""
     made = _single(sweeps.made)
-    once = _Sweeps(made, 0, sweeps.scalars)
+    once = dataclasses.replace(sweeps, made=made, steps=0)
     step = _step_of(once, arrays, traced)
     count = sweeps.steps or sweeps.info.steps
     state, _ = _scan(lambda state, _: (step(state), None), once.changing(arrays), None, count, every)
@@ -454,6 +489,8 @@ def _step_of(once: _Sweeps, arrays: Sequence[Any], traced: Sequence[Any]) -> Cal
 def _scan(body: Callable[[Any, Any], Any], state: Any, given: Any, count: int, every: int) -> tuple[Any, Any]:
     """jax.lax.scan whose gradient keeps every so-many-th state, and computes those between again."""
     every = max(1, min(every or math.isqrt(count), count))
+    if every == 1:  # what the adjoint reads is kept, and none to compute others from
+        return jax.lax.scan(body, state, given, length=count)
     chunk = jax.checkpoint(lambda state, own: jax.lax.scan(body, state, own, length=every), prevent_cse=False)
     whole = count // every * every
     first = jax.tree.map(lambda x: x[:whole].reshape(whole // every, every, *x.shape[1:]), given)
@@ -582,9 +619,11 @@ def sweep(stencil: Any, u: Any, axes: Any, given: Mapping[str, Any], **asked: An
     return one.back(_run(_Sweeps(stencil, 0, numbers), [*one.arrays, *traced])[0])
 
 
-def iterate(stencil: Any, u: Any, steps: Any, axes: Any, given: Mapping[str, Any], checkpoint: Any = None, **asked: Any) -> Any:
+def iterate(stencil: Any, u: Any, steps: Any, axes: Any, given: Mapping[str, Any], checkpoint: Any = None, snapshots: Any = None,
+            **asked: Any) -> Any:
     """Stencil.iterate"""
     _refuse_asked(stencil, asked)
+    _snapshots.check(snapshots)
     steps, every = _check_steps(steps), _check_every(checkpoint)
     one = _Given.of(stencil, u, axes, given)
     if one.info.output != one.info.storage:
@@ -595,7 +634,7 @@ def iterate(stencil: Any, u: Any, steps: Any, axes: Any, given: Mapping[str, Any
         results = one.arrays[:count]
     else:
         numbers, traced = _split(one.scalars)
-        results = _run(_Sweeps(stencil, steps, numbers), [*one.arrays, *traced], every)
+        results = _run(_Sweeps(stencil, steps, numbers, snapshots), [*one.arrays, *traced], every)
     back = tuple(one.back(array) for array in results)
     return back if count == 2 else back[0]
 
@@ -656,26 +695,27 @@ def sweep_system(system: Any, state: Mapping[str, Any], scalars: Mapping[str, An
 
 
 def iterate_system(system: Any, state: Mapping[str, Any], steps: Any, scalars: Mapping[str, Any], inject: Any = None,
-                   record: Any = None, checkpoint: Any = None, once: bool = False, **asked: Any) -> Any:
+                   record: Any = None, checkpoint: Any = None, snapshots: Any = None, once: bool = False, **asked: Any) -> Any:
     """System.iterate"""
     _refuse_asked(system, asked)
+    _snapshots.check(snapshots)
     steps, every = _check_steps(steps), _check_every(checkpoint)
     one = _State.of(system, state, scalars)
     numbers, traced = _split(one.scalars)
     if inject is not None or record is not None:
-        return _with_accesses(system, one, steps, every, (numbers, traced), inject or {}, record)
+        return _with_accesses(one, _Sweeps(system, 0, numbers, snapshots), steps, every, traced, inject or {}, record)
     if one.empty or (steps == 0 and not once):
         return one.named([one.arrays[i] for i in one.written])
-    return one.named(_run(_Sweeps(system, steps, numbers), [*one.arrays, *traced], every))
+    return one.named(_run(_Sweeps(system, steps, numbers, snapshots), [*one.arrays, *traced], every))
 
 
-def _with_accesses(system: Any, one: _State, steps: int, every: int, scalars: tuple[Any, Any], inject: Mapping[str, Any],
+def _with_accesses(one: _State, once: _Sweeps, steps: int, every: int, traced: Sequence[Any], inject: Mapping[str, Any],
                    record: Mapping[str, Any] | None) -> Any:
     """Step by step, as cells are added to and read in between."""
+    system = once.made
     adds = {name: _values(system, one, name, asked, steps) for name, asked in inject.items()}
     reads = {name: _cells(system, one, name, asked, "record") for name, asked in (record or {}).items()}
-    once = _Sweeps(system, 0, scalars[0])
-    step = _step_of(once, one.arrays, scalars[1])
+    step = _step_of(once, one.arrays, traced)
     changing = once.changing(one.names)
 
     def body(state: tuple[Any, ...], values: Mapping[str, Any]) -> Any:

@@ -161,6 +161,13 @@ def stream_of(array: Any) -> int | None:
     library = type(array).__module__.partition(".")[0]
     if library == "cupy":
         return sys.modules["cupy"].cuda.get_current_stream().ptr
-    if library == "torch" and array.is_cuda:
-        return sys.modules["torch"].cuda.current_stream(array.get_device()).cuda_stream
-    return None
+    return stream_on(array.get_device()) if library == "torch" else None
+
+
+def stream_on(device: int) -> int | None:
+    """The stream that PyTorch is on, on a device, or None for -1, the host."""
+    if device < 0:
+        return None
+    torch = sys.modules["torch"]
+    quick = getattr(torch._C, "_cuda_getCurrentRawStream", None)  # what compiled functions of PyTorch call
+    return torch.cuda.current_stream(device).cuda_stream if quick is None else quick(device)

@@ -10,6 +10,10 @@ from . import _autograd, _places, spider
 from ._calls import REFUSED, in_python
 
 
+#: For `in_place`: the arrays of a state are the sweep's, and results are these or new ones, whichever takes no copy.
+EITHER: Any = object()
+
+
 @dataclasses.dataclass
 class Repeat:
     """A sweep that was launched once."""
@@ -18,7 +22,7 @@ class Repeat:
     launch: Callable[[Sequence[int], int | None, Sequence[float]], int]
     copied: list[bool]  #: of each field: is it written in a copy, unless it is written in place?
 
-    def run(self, state: Mapping[str, Any], in_place: bool, scalars: Mapping[str, Any]) -> dict[str, Any] | None:
+    def run(self, state: Mapping[str, Any], in_place: Any, scalars: Mapping[str, Any]) -> dict[str, Any] | None:
         """What the fields become; None where the arrays are refused."""
         info = self.kernel.info
         given = [state[name] for name, _ in info.fields]
@@ -36,18 +40,18 @@ class Repeat:
             if not use & spider.FIELD_WRITTEN:
                 continue
             result = output if use & spider.FIELD_RESULT_IN_OUTPUT else field
-            if in_place and result is not array:
+            if in_place is True and result is not array:
                 array[...] = result
-            results[name] = array if in_place else result
+            results[name] = array if in_place is True else result
             _autograd.mark_written(results[name])
         return results
 
 
-def key_of(state: Any, in_place: bool, scalars: Mapping[str, Any]) -> Any:
+def key_of(state: Any, in_place: Any, scalars: Mapping[str, Any]) -> Any:
     """What a sweep is remembered by; None where the arrays have to be checked."""
     if not isinstance(state, Mapping) or not state:
         return None
     places = _places.places(*state.values())
     if places is None or (in_place and places[0][1][-1] < 0):  # arrays on the host may overlap
         return None
-    return (bool(in_place), *state, *scalars, *(layout for _, layout in places))
+    return (in_place, *state, *scalars, *(layout for _, layout in places))

@@ -10,8 +10,8 @@ import sys
 import warnings
 from typing import Any, Callable, Mapping, Sequence
 
-from . import (_arrays, _autograd, _compilers, _generator, _images, _labels, _made, _places, _progress, _thin, _traced, _transfers,
-               spider)
+from . import (_arrays, _autograd, _compilers, _generator, _images, _labels, _made, _places, _progress, _snapshots, _thin, _traced,
+               _transfers, spider)
 from ._calls import REFUSED, in_python
 from ._further import Further
 from ._system import System
@@ -294,15 +294,17 @@ class Stencil(_traced.StencilCalls, _made.Made):
     @_autograd.untraced
     def _iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,
                  progress: bool | Callable[[int, int], None] = False, axes: Any = None, checkpoint: int | None = None,
-                 **given: Any) -> Any:
+                 snapshots: str | None = None, **given: Any) -> Any:
         """Time steps by the kernel."""
         _autograd.keep_dynamo_out()
+        _snapshots.check(snapshots)
         if _autograd.is_for_jax((u, *given.values()), out, stream, progress):
             from . import _jax
 
-            return _jax.iterate(self, u, steps, axes, given, checkpoint, out=out, stream=stream, progress=progress)
+            return _jax.iterate(self, u, steps, axes, given, checkpoint, snapshots, out=out, stream=stream, progress=progress)
         if _labels.among((u, out, *given.values())):
-            run = functools.partial(self._iterate, steps=steps, stream=stream, progress=progress, checkpoint=checkpoint)
+            run = functools.partial(self._iterate, steps=steps, stream=stream, progress=progress, checkpoint=checkpoint,
+                                    snapshots=snapshots)
             return _labels.call(run, u, out, axes, given)
         source = _arrays.wrap(u)
         results = axes is None and self._transposed_results(source, out, stream, True, given, functools.partial(

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy
 
-from . import _arrays, _autograd, _compilers, _labels, _made, _progress, _repeats, _traced, _transfers, spider
+from . import _arrays, _autograd, _compilers, _labels, _made, _progress, _repeats, _snapshots, _traced, _transfers, spider
 from ._calls import in_python
 from ._points import Points
 
 _OWN_WORDS = ("state", "steps", "stream", "progress", "inject", "record", "in_place", "reductions", "until", "check_every",
-              "checkpoint")
+              "checkpoint", "snapshots")
 
 Accesses = Mapping[str, Any]
 
@@ -39,13 +39,14 @@ class System(_traced.SystemCalls, _made.Made):
         return halos
 
     @_autograd.untraced
-    def _call(self, state: Mapping[str, Any], stream: Any = None, in_place: bool = False, reductions: bool = False,
+    def _call(self, state: Mapping[str, Any], stream: Any = None, in_place: Any = False, reductions: bool = False,
               **scalars: Any) -> Any:
         """One sweep by the kernel."""
         if _is_for_jax(state, scalars, stream, in_place, reductions):
             from . import _jax
 
             return _jax.sweep_system(self, state, scalars, stream=stream, in_place=in_place, reductions=reductions)
+        in_place = in_place if in_place is _repeats.EITHER else bool(in_place)
         key = _repeats.key_of(state, in_place, scalars) if stream is None and not reductions else None
         remembered = key and self._launches.get(key)
         if remembered:
@@ -62,17 +63,19 @@ class System(_traced.SystemCalls, _made.Made):
     def _iterate(self, state: Mapping[str, Any], steps: int, stream: Any = None,
                  progress: bool | Callable[[int, int], None] = False, inject: Accesses | None = None,
                  record: Accesses | None = None, in_place: bool = False, reductions: bool = False,
-                 until: tuple[str, float] | None = None, check_every: int = 10, checkpoint: int | None = None, **scalars: Any) -> Any:
+                 until: tuple[str, float] | None = None, check_every: int = 10, checkpoint: int | None = None,
+                 snapshots: str | None = None, **scalars: Any) -> Any:
         """Time steps by the kernel."""
+        _snapshots.check(snapshots)
         asked_for = {"stream": stream, "progress": progress, "in_place": in_place, "reductions": reductions, "until": until}
         if _is_for_jax(state, scalars, *asked_for.values(), accesses=inject):
             from . import _jax
 
-            return _jax.iterate_system(self, state, steps, scalars, inject, record, checkpoint, **asked_for)
+            return _jax.iterate_system(self, state, steps, scalars, inject, record, checkpoint, snapshots, **asked_for)
         if isinstance(state, Mapping) and _labels.among(state.values()):
             asked_for.pop("in_place")
             return _labels.call_system(self._iterate, state, in_place, inject, steps=steps, record=record, check_every=check_every,
-                                       checkpoint=checkpoint, **asked_for, **scalars)
+                                       checkpoint=checkpoint, snapshots=snapshots, **asked_for, **scalars)
         for what, asked, value in (("inject", inject, "(points, values)"), ("record", record, "points")):
             if asked is not None and not isinstance(asked, Mapping):
                 raise TypeError(f"{what} is a dict by the names of fields, {{NAME: {value}}}, not a {type(asked).__name__}")
@@ -165,7 +168,7 @@ class _Call:
     state: Mapping[str, Any]
     steps: int
     stream: Any
-    in_place: bool
+    in_place: Any
     scalars: Mapping[str, Any]
     inject: Accesses = dataclasses.field(default_factory=dict)
     record: Accesses = dataclasses.field(default_factory=dict)
@@ -337,7 +340,7 @@ class _WhereTheyAre:
 
     def result(self, i: int) -> Any:
         array, view = self._given.arrays[i], self.sweep.buffer(i)
-        if self._in_place:
+        if self._in_place and self._in_place is not _repeats.EITHER:
             if view is not array.view:
                 array.view[...] = view
             return array.given

@@ -9,7 +9,8 @@ from typing import Any
 def _operators(made: Any, tensors: Sequence[Any], asked: bool) -> Any:
     """The module of operators, where one of the tensors needs them; None where the kernel is called as for other arrays.
     `asked`: is something asked for that operators do not do?"""
-    if asked or not any([hasattr(one, "requires_grad") and type(one).__module__.startswith("torch") for one in tensors]):
+    arrays = [one for one in tensors if not isinstance(one, (int, float))]  # torch.compile makes symbols of numbers that change
+    if asked or not any([hasattr(one, "requires_grad") and type(one).__module__.startswith("torch") for one in arrays]):
         return None
     import torch
 
@@ -65,7 +66,7 @@ class StencilCalls:
 
     def iterate(self, u: Any, steps: int, out: Any = None, stream: Any = None,
                 progress: bool | Callable[[int, int], None] = False, axes: Any = None, checkpoint: int | None = None,
-                **given: Any) -> Any:
+                snapshots: str | None = None, **given: Any) -> Any:
         """`steps` time steps: each sweep's result is the next one's input. `u` stays as it is.
 
         Returns `out`, or a new array. Cells beyond `halo` faces stay what they are around `u`. `progress` is True for a bar
@@ -75,13 +76,14 @@ class StencilCalls:
         u_old=u_old, c2dt2=c2dt2). Arrays, batches and `axes` are taken, and refused, as in a call.
 
         `checkpoint` is for gradients: every so many states are in memory in the backward pass, and those between are computed
-        again; by default as many as the square root of the steps.
+        again; by default as many as the square root of the steps. `snapshots="f16"` keeps what gradients alone read, of f32 and
+        f64, in 16 bits.
         """
         asked = out is not None or stream is not None or progress is not False
         torch = _operators(self, [u, *given.values()], asked)
         if torch is not None:
-            return torch.iterate(self, u, steps, axes, checkpoint, given)
-        return self._iterate(u, steps, out, stream, progress, axes, checkpoint, **given)
+            return torch.iterate(self, u, steps, axes, checkpoint, snapshots, given)
+        return self._iterate(u, steps, out, stream, progress, axes, checkpoint, snapshots, **given)
 
 
 class SystemCalls:
@@ -117,7 +119,7 @@ class SystemCalls:
                 progress: bool | Callable[[int, int], None] = False, inject: Mapping[str, Any] | None = None,
                 record: Mapping[str, Any] | None = None, in_place: bool = False, reductions: bool = False,
                 until: tuple[str, float] | None = None, check_every: int = 10, checkpoint: int | None = None,
-                **scalars: Any) -> Any:
+                snapshots: str | None = None, **scalars: Any) -> Any:
         """`steps` sweeps, each of what the one before made. Returns the fields that are written, as a call does.
 
         `inject` adds to cells after each step: {"vx": (points, values)}, with values of steps x points; of one point one value
@@ -132,7 +134,8 @@ class SystemCalls:
         left, or a function of the steps done and all steps.
 
         `checkpoint` is for gradients: every so many states are in memory in the backward pass, and those between are computed
-        again; by default as many as the square root of the steps.
+        again; by default as many as the square root of the steps. `snapshots="f16"` keeps what gradients alone read, of f32 and
+        f64, in 16 bits.
         """
         asked = stream is not None or progress is not False or in_place or reductions or until is not None
         fields = list(state.values()) if isinstance(state, Mapping) else []
@@ -140,6 +143,6 @@ class SystemCalls:
         values = [pair[1] for pair in pairs if isinstance(pair, (tuple, list)) and len(pair) == 2]
         torch = _operators(self, [*fields, *values], asked)
         if torch is not None:
-            return torch.iterate_system(self, state, steps, checkpoint, inject, record, scalars)
+            return torch.iterate_system(self, state, steps, checkpoint, snapshots, inject, record, scalars)
         return self._iterate(state, steps, stream, progress, inject, record, in_place, reductions, until, check_every, checkpoint,
-                             **scalars)
+                             snapshots, **scalars)

@@ -161,6 +161,16 @@ def ebisu_programs() -> tuple[tuple[Program, ...], tuple[Run, ...]]:
     return tuple(programs), tuple(runs)
 
 
+def wave_runs(program: str, storages_of_gradient: tuple[str, ...] = ("f32",)) -> tuple[Run, ...]:
+    """Waves of 200 steps, and their gradient, by waves.py."""
+    asked = [("gradient", storage, 384) for storage in storages_of_gradient]
+    asked += [(what, "f32", edge) for what, edge in (("scalar3d", 384), ("scalar2d", 4096), ("elastic3d", 384), ("elastic2d", 4096))]
+    names = {"gradient": "scalar wave of order 8, 3D, forward and adjoint", "scalar3d": "scalar wave of order 8, 3D",
+             "scalar2d": "scalar wave of order 8, 2D", "elastic3d": "elastic waves of order 4, 3D", "elastic2d": "elastic waves of order 4, 2D"}
+    return tuple(Run("waves.py", f"{program} {storage} {what} {edge} 200", names[what], "x".join([str(edge)] * (2 if what.endswith("2d") else 3)),
+                     1, RATE, "gstencils", storage=storage) for what, storage, edge in asked)
+
+
 AN5D_PROGRAMS, AN5D_RUNS = an5d_programs()
 SPIDER_PROGRAMS, SPIDER_RUNS = spider_programs()
 TCSTENCIL_PROGRAMS, TCSTENCIL_RUNS = tcstencil_programs()
@@ -209,6 +219,10 @@ PEERS = (
              f"'-DCUFFT_{name}=static_cast<cufftResult>({1000 + i})'" for i, name in
              enumerate(("INCOMPLETE_PARAMETER_LIST", "PARSE_ERROR", "LICENSE_ERROR"))) + " src/2D/2d_main.cu -lcufft"),),
          (Run("flashfft_2d", "Heat-2D 9504 10", "5-point", "9504x9504", 1, RATE, "gstencils"),)),
+    *(Peer(name, "pip install deepwave torch", "f32", "waves and their gradients, each state kept in f32", "faces other than zeros and layers", (),
+           wave_runs(program)) for name, program in (("Deepwave", "deepwave"), ("Deepwave, layers of 20 cells", "deepwave:20"))),
+    Peer("spider_gen in PyTorch", "this project's package: pip install .", "f32, f16",
+         "the same; in f16 what the gradient reads of each state is", "layers", (), wave_runs("spider_gen", ("f32", "f16"))),
     *(Peer(name, f"pip install {package}", "f16, f32", computes, leaves_out, (),
            tuple(Run("arrays.py", f"{library} {storage} 10240 1 2 3 7", f"box of radius {radius}", "10240x10240", 1,
                      f"radius {radius}: checked; {RATE}", "gstencils", storage=storage)

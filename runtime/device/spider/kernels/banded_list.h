@@ -281,9 +281,10 @@ struct BandedList {
       for (int term = 0; term < input_terms; ++term) cells[term] = load_chunk(slot, term, k);
       if (everywhere || chunk < chunks) {
         SPIDER_UNROLL
-        for (int term = 0; term < weight_terms; ++term)
+        for (int term = 0; term < weight_terms; ++term) {
           weights[k][term] =
               device::load_table(Stencil::operand(chunk * weight_terms + term, device::lane_index()));
+        }
       }
       SPIDER_UNROLL
       for (int i = 0; i < groups; ++i) {
@@ -358,7 +359,9 @@ struct BandedList {
     const int index = device::block_index();
     const int number[3] = {index / grid.across / grid.down, index / grid.across % grid.down,
                            index % grid.across};
-    std::int32_t first[3], begin[3], end[3];
+    std::int32_t first[3];
+    std::int32_t begin[3];
+    std::int32_t end[3];
     SPIDER_UNROLL
     for (int along = 0; along < 3; ++along) {
       const auto offset = static_cast<std::int32_t>(field.box.offset[along]);

@@ -31,6 +31,16 @@ bool computes_alike(const spec::SystemSpec& spec, int input) {
          std::none_of(spec.fields.begin(), spec.fields.end(), is_double);
 }
 
+/// Do kernels of stencils know the faces of the field? Systems have two rules more.
+bool has_known_faces(const spec::SystemField& field) {
+  const auto is_known = [](const spec::Face& face) {
+    return face.rule != spec::BoundaryRule::antireflect && face.rule != spec::BoundaryRule::antimirror;
+  };
+  return std::all_of(field.boundary.begin(), field.boundary.end(), [&](const spec::AxisBoundary& axis) {
+    return is_known(axis.low) && is_known(axis.high);
+  });
+}
+
 /// The only field that the sweep reads around the point.
 std::optional<int> find_input(const SystemSweep& sweep) {
   std::optional<int> input;
@@ -226,6 +236,7 @@ std::optional<SweepUpdate> find_update(const spec::SystemSpec& spec, const Syste
   const std::optional<int> input = find_input(sweep);
   const int written = sweep.results.front().field;
   if (!input || !is_whole(spec, written) || !computes_alike(spec, *input)) return std::nullopt;
+  if (!has_known_faces(spec.fields[static_cast<std::size_t>(*input)])) return std::nullopt;
   bool reads_written = false;
   for (const ReadRow& row : sweep.rows) {
     if (!is_whole(spec, row.field)) return std::nullopt;
@@ -235,7 +246,7 @@ std::optional<SweepUpdate> find_update(const spec::SystemSpec& spec, const Syste
   update.input = *input;
   if (reads_written && written != *input) update.previous = written;
   update.spec = stencil_of(spec, update, written);
-  if (update.previous && update.spec.output) return std::nullopt;
+  if (spec::converts_cells(update.spec)) return std::nullopt;  // such stencils have no updates
   UpdateWriter writer(spec, sweep, update);
   if (!writer.write(sweep.results.front().node)) return std::nullopt;
   if (update.spec.sums.size() > most_sums || update.fields.size() > most_fields) return std::nullopt;

@@ -362,8 +362,18 @@ TEST(Updates, AreNoOtherSweeps) {
   EXPECT_FALSE(plan_of("fields: [u, v]\nstages: [{u: u + v}]\n").sweeps[0].update) << "no sum";
   EXPECT_FALSE(plan_of_sums("{u: {}, k: {axes: [x]}}", "{u: k*s(u)}").sweeps[0].update)
       << "a field of one axis";
+  EXPECT_FALSE(plan_of_sums("{u: {}, w: {storage: f16}}", "{w: \"sqrt(s(u))\"}").sweeps[0].update)
+      << "converts";
   EXPECT_FALSE(plan_of_sums("{u: {}, w: {storage: f64}}", "{w: s(u)}").sweeps[0].update)
       << "f32 sums of doubles";
+}
+
+TEST(Updates, HaveNoFacesOfSystemsAlone) {
+  for (const std::string rule : {"antireflect", "antimirror", "antisymmetric"}) {
+    const SystemPlan plan =
+        plan_of_sums("[u]", "{u: 0.6*u + 0.1*s(u)}\nboundary: {x: " + rule + ", y: nearest}");
+    EXPECT_EQ(plan.sweeps[0].update.has_value(), rule == "antisymmetric") << rule;
+  }
 }
 
 TEST(Updates, AreAsAccurateAsF32) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace spidergen::plan {
 namespace {
 
-/// Weights are scaled to at most 2^15, so that both terms of all but the smallest are normal f16 numbers.
+/// Weights of f16 are scaled to at most 2^15, so that both terms of all but the smallest are normal numbers.
 constexpr int weight_exponent = 15;
 
 /// The power of two times which a magnitude is at most `limit`, above half of it.
@@ -27,11 +28,19 @@ double largest_weight(const spec::StencilSpec& pass) {
   return largest;
 }
 
+double sum_of_magnitudes(const spec::StencilSpec& pass) {
+  return std::accumulate(pass.taps.begin(), pass.taps.end(), 0.0,
+                         [](double sum, const spec::Tap& tap) { return sum + std::fabs(tap.weight); });
+}
+
 /// The terms of each weight; nothing where some is not within pass_rounding of what they make.
 std::optional<RoundedWeights> split_weights(const spec::StencilSpec& pass, OperandType type) {
   RoundedWeights weights;
   weights.type = type;
-  weights.exponent = exponent_below(std::ldexp(1.0, weight_exponent), largest_weight(pass));
+  // The range of bf16 is that of sums: scaled weights add up to 1 at most, so that no sum overflows first.
+  weights.exponent = type == OperandType::f16
+                         ? exponent_below(std::ldexp(1.0, weight_exponent), largest_weight(pass))
+                         : exponent_below(1.0, sum_of_magnitudes(pass));
   const std::size_t most = type == OperandType::f16 ? 2 : 3;
   for (const spec::Tap& tap : pass.taps) {
     RoundedTap rounded{tap.at, tap.weight, {}, 0, 0, tap.weight, 0};

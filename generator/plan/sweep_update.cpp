@@ -146,10 +146,21 @@ class UpdateWriter {
   }
 
  private:
+  /// `u + sum`, or a difference: an increment has errors of its own size alone.
+  [[nodiscard]] bool adds_increment(const UpdateNode& node) const {
+    if (node.operation != UpdateOperation::add && node.operation != UpdateOperation::subtract) return false;
+    return std::any_of(node.arguments.begin(), node.arguments.end(), [this](int argument) {
+      const UpdateNode& cell = nodes_[static_cast<std::size_t>(argument)];
+      return cell.operation == UpdateOperation::cell && cell.which == update_.input &&
+             cell.at == spec::Offset{};
+    });
+  }
+
   int write_node(int node) {
     if (const auto known = written_.find(node); known != written_.end()) return known->second;
     UpdateNode copy = nodes_[static_cast<std::size_t>(node)];
-    if (const Weights* weights = sums_.around(node)) {
+    const Weights* const weights = sums_.around(node);
+    if (weights != nullptr && !adds_increment(copy)) {
       copy = {UpdateOperation::sum, 0, sum_of(*weights), {}, {}, {}};
     } else if (copy.operation == UpdateOperation::cell) {
       copy = cell_of(copy.which);

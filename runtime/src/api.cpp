@@ -496,6 +496,7 @@ spider_status spider_halo_of_field(const spider_kernel* kernel, int32_t field, c
 spider_status spider_prepare(const spider_kernel* kernel) {
   return guarded("spider_prepare", [&]() -> Outcome {
     if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+    if (kernel->system != nullptr) return spider::load_system(*kernel);
     if (kernel->pass_count > 0) {
       std::vector<spider::backend::Residencies> of_passes;
       if (Outcome loaded = spider::load_passes(*kernel, of_passes); loaded.status != SPIDER_OK) return loaded;

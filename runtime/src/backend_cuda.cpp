@@ -224,7 +224,7 @@ Outcome load_forms(const spider_kernel& kernel, int device, const FormSet& forms
     Residency& residency = residencies.at(static_cast<std::size_t>(i));
     const SweepForm& form = kernel.forms[i];
     residency = all;
-    // A system runs all of its forms.
+    // A system has one form for each sweep.
     if (kernel.system == nullptr && !is_last_form(kernel, i) &&
         form.tiling.shared_bytes > block_shared_bytes) {
       residency.blocks_per_multiprocessor = 0;

@@ -193,6 +193,14 @@ Outcome make_step(const spider_kernel& kernel, const SystemGiven& given, const s
   return {};
 }
 
+/// The forms of sweeps that no kernel of an update computes.
+backend::FormSet own_forms(const spider_kernel& kernel) {
+  backend::FormSet own;
+  for (std::int32_t i = 0; i < kernel.form_count; ++i)
+    own.set(static_cast<std::size_t>(i), kernel.system->sweeps[i].update == nullptr);
+  return own;
+}
+
 /// Loads the forms that a sweep's launches take; kernels of updates are loaded where their launches are made.
 Outcome load_forms(const spider_kernel& kernel, const SystemGiven& given, backend::Residencies& residencies) {
   const SystemSweep* const first = kernel.system->sweeps + given.first_launch;
@@ -200,7 +208,11 @@ Outcome load_forms(const spider_kernel& kernel, const SystemGiven& given, backen
                   [](const SystemSweep& launch) { return launch.update != nullptr; }))
     return {};
   if (Outcome loaded = backend::prepare(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
-  return are_loaded(kernel, residencies) ? Outcome{} : backend::load(kernel, backend::all_forms, residencies);
+  const backend::FormSet own = own_forms(kernel);
+  for (std::size_t i = 0; i < residencies.size(); ++i) {
+    if (own.test(i) && !residencies.at(i).is_loaded) return backend::load(kernel, own, residencies);
+  }
+  return {};
 }
 
 /// Points that a sweep adds to each of its reductions.
@@ -277,6 +289,20 @@ Outcome check_bound(const spider_kernel& kernel, const spider_sweep& sweep, cons
   if (until.check_every >= 1) return {};
   return {SPIDER_ERROR_STEPS,
           "the bound is to be checked every " + std::to_string(until.check_every) + " steps; give 1 or more"};
+}
+
+Outcome load_system(const spider_kernel& kernel) {
+  backend::Residencies residencies;
+  if (const backend::FormSet own = own_forms(kernel); own.any()) {
+    if (Outcome loaded = backend::load(kernel, own, residencies); loaded.status != SPIDER_OK) return loaded;
+  }
+  for (std::int32_t i = 0; i < kernel.form_count; ++i) {
+    const SweepUpdate* const update = kernel.system->sweeps[i].update;
+    if (update == nullptr) continue;
+    Outcome loaded = backend::load(*update->kernel, backend::all_forms, residencies);
+    if (loaded.status != SPIDER_OK) return loaded;
+  }
+  return {};
 }
 
 Outcome check_system(const spider_kernel& kernel, const spider_sweep& sweep) {

@@ -29,6 +29,9 @@ struct ReductionBound {
 [[nodiscard]] backend::Outcome run_system_steps(const spider_kernel& kernel, const spider_sweep& sweep,
                                                 std::int64_t steps, ReductionBound* until = nullptr);
 
+/// Loads all that sweeps of a system launch, loaded or not: its own forms, and the kernels of its updates.
+[[nodiscard]] backend::Outcome load_system(const spider_kernel& kernel);
+
 /// Whether run_system() takes the sweep; starts nothing.
 [[nodiscard]] backend::Outcome check_system(const spider_kernel& kernel, const spider_sweep& sweep);
 

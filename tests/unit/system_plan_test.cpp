@@ -345,6 +345,10 @@ TEST(Updates, AreSweepsThatReadOneFieldAroundThePoint) {
   EXPECT_FALSE(heat.sweeps[0].update->spec.update) << "the sum is all";
   ASSERT_EQ(heat.sweeps[0].update->spec.taps.size(), 5U);
   EXPECT_EQ(heat.sweeps[0].update->spec.taps[2].weight, 0.6);
+  const SystemPlan step = plan_of_sums("[u]", "{u: u + 0.1*(s(u) - 4*u)}");
+  ASSERT_TRUE(step.sweeps[0].update);
+  ASSERT_TRUE(step.sweeps[0].update->spec.update) << "an increment";
+  EXPECT_EQ(step.sweeps[0].update->spec.taps[2].weight, -0.4);
   const SystemPlan wave = plan_of_sums("[u, k, w]", "{w: 2*u - w + k*(s(u) - 4*u)}");
   ASSERT_TRUE(wave.sweeps[0].update);
   EXPECT_EQ(wave.sweeps[0].update->input, 0);

@@ -549,6 +549,17 @@ std::int32_t longest_sweep(const spider_kernel& kernel, bool in_pairs, std::int6
   return 0;
 }
 
+/// Do the rims that a sweep stores first read all of its halo? Later exchanges write there as soon as those
+/// are stored. Rims are as thick as what the next sweep takes of them: less than the halo where taps reach
+/// one way alone, or a shorter sweep follows.
+bool do_rims_read_halos(const spider_kernel& kernel, std::int64_t steps) {
+  const spider_kernel_info& info = kernel.info;
+  for (int axis = 0; axis < 3; ++axis) {
+    if ((info.reach_low[axis] > 0) != (info.reach_high[axis] > 0)) return false;
+  }
+  return steps % info.steps == 0;
+}
+
 Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, const spider_field** result) {
   spider_sweep appended{};
   if (sweep != nullptr && is_sweep_size(sweep->size)) {
@@ -567,10 +578,12 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
   }
   Exchanges filled;
   for (const TurnField& field : fields_of(*sweep)) {
+    if (!do_rims_read_halos(*grid.kernel, steps)) break;
     for (const Messages* messages : {&grid.messages, &grid.messages_of_a_step})
       filled.push_back({*field.field, messages, grid.element_bytes});
   }
-  if (Outcome opened = grid.transport->open_fields(filled, sweep->stream); opened.status != SPIDER_OK)
+  if (Outcome opened = agree(communicator, grid.transport->open_fields(filled, sweep->stream));
+      opened.status != SPIDER_OK)
     return opened;
   Outcome swept;
   for (std::int32_t i = 0; exchanges_fields(grid) && i < grid.kernel->info.field_count; ++i) {

@@ -92,13 +92,19 @@ Outcome PeerFields::open(MPI_Comm communicator, const Exchanges& fields, bool ca
   are_in_use_ = false;
   std::vector<Own> own = look_up(fields);
   for (const Own& one : own) can = can && one.allocation != 0;
-  std::array<int, 2> asked{can && do_engines_suit(fields) ? 0 : 1, are_same(own, own_) ? 0 : 1};
-  Outcome done =
-      of_mpi(MPI_Allreduce(MPI_IN_PLACE, asked.data(), 2, MPI_INT, MPI_MAX, communicator), "opening fields");
-  if (done.status != SPIDER_OK || asked[0] != 0) return done;
+  const auto count = static_cast<int>(own.size());
+  std::array<int, 4> asked{can && do_engines_suit(fields) ? 0 : 1, are_same(own, own_) ? 0 : 1, count,
+                           -count};
+  Outcome done = of_mpi(MPI_Allreduce(MPI_IN_PLACE, asked.data(), static_cast<int>(asked.size()), MPI_INT,
+                                      MPI_MAX, communicator),
+                        "opening fields");
+  const bool are_as_many = asked[2] == -asked[3];  // ranks may differ in what they write in place
+  if (done.status != SPIDER_OK || asked[0] != 0 || !are_as_many) return done;
   if (asked[1] != 0) {
     own_ = std::move(own);
+    are_open_ = false;
     done = tell(communicator, fields, stream);
+    if (done.status != SPIDER_OK) own_.clear();
   }
   are_in_use_ = done.status == SPIDER_OK && are_open_;
   return done;

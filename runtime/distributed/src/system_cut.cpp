@@ -18,6 +18,13 @@ void add_reach(const SystemSweep& sweep, std::int32_t field, CutField& read) {
       read.reach_high[axis] = std::max(read.reach_high[axis], high[axis]);
     }
   }
+  // Ghost cells that are folded back read as far on the other side (runtime/src/system_fields.cpp).
+  for (int axis = 0; axis < 3; ++axis) {
+    const bool has_halo =
+        read.faces[axis][0].rule == FaceRule::halo || read.faces[axis][1].rule == FaceRule::halo;
+    if (sweep.folded_reach[axis] == 0 || has_halo) continue;
+    read.reach_low[axis] = read.reach_high[axis] = std::max(read.reach_low[axis], read.reach_high[axis]);
+  }
 }
 
 bool writes(const SystemSweep& sweep, std::int32_t field) {

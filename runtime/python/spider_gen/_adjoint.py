@@ -324,11 +324,12 @@ class _Steps:
         lines = {name: points if isinstance(points, Points) else Points(problem.made, problem.shape, points)
                  for name, points in record.items()}
         rows = {name: _rows(state[name], self.steps, len(points), problem.names.arrays[name]) for name, points in lines.items()}
+        adds = {name: self._points(name, "inject", asked, problem.made) for name, asked in self.inject.items()}
         for step in range(self.steps):
             keep(step, state)
             state = problem.swept(state)
-            for name, (_, values) in self.inject.items():
-                self.sources[name].add(state[name], values[step])
+            for name, (points, values) in adds.items():
+                points.add(state[name], values[step])
             for name, points in lines.items():
                 points.read(state[name], out=rows[name][step])
         return {name: state[name] for name in problem.names.changed}, rows
@@ -365,7 +366,8 @@ class _Steps:
         return {name: points if isinstance(points, Points) else Points(made, shape, points)
                 for name, (points, _) in self.inject.items()}
 
-    def _points(self, name: str, what: str, asked: Any) -> tuple[Points, Any]:
+    def _points(self, name: str, what: str, asked: Any, made: Any = None) -> tuple[Points, Any]:
+        """Points of the adjoint, or of `made`, and the values of each step there."""
         problem = self.problem
         if name not in problem.names.changed:
             raise ValueError(f"{what} names {name}, which no stage writes")
@@ -373,7 +375,7 @@ class _Steps:
             raise TypeError(f"{what} takes a pair for {name}: the points, and numbers of steps x points")
         cells, values = asked
         cells = cells._cells if isinstance(cells, Points) else cells
-        points = Points(problem.adjoint, problem.shape, cells)
+        points = Points(made or problem.adjoint, problem.shape, cells)
         shape = tuple(values.shape) if hasattr(values, "shape") else numpy.shape(values)
         if shape not in ((self.steps, len(points)), (self.steps,) if len(points) == 1 else ()):
             raise ValueError(f"{what} of {name} has the shape {shape}: there are {self.steps} steps and {len(points)} points")

@@ -74,6 +74,8 @@ class Writer:
         the last one alone? `picture`: names of pictures, by the step. ValueError where the file cannot become one."""
         self.path = path
         self.saved: int | None = None  #: the last step that is written
+        if path.suffix not in (".npy", *_FORMATS):
+            raise ValueError(f"{path} ends in {path.suffix or 'nothing'}: results go to .npy, {', '.join(_FORMATS)}")
         self._picture = picture
         self._file = (_Labelled if is_labelled(path) else _Npy)(path, like, every, name)
         self._waiting: queue.Queue[Any] = queue.Queue(_WAITING)

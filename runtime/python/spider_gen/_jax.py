@@ -348,6 +348,7 @@ class _Packed:
     def of(cls, array: Any, storage: str) -> _Packed:
         top = jnp.max(jnp.abs(array))
         power = jnp.minimum(_snapshots.EXPONENT - jnp.frexp(top)[1], _snapshots.HIGHEST[storage])
+        power = jnp.where(jnp.isfinite(top), power, 0)
         scale = jnp.ldexp(jnp.ones_like(top), power)
         return cls((array * scale).astype(jnp.float16), scale)
 

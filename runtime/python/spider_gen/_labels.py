@@ -24,7 +24,7 @@ def call(run: Callable[..., Any], u: Any, out: Any, axes: Any, given: Mapping[st
         results = run(u, out=data_of(out, "out", True), axes=axes, **{name: data_of(one, name) for name, one in given.items()})
         return results if out is None else _with_first(results, out)
     named = {name: one for name, one in given.items() if is_labelled(one)}
-    check_coordinates({"u": u, **named})
+    check_coordinates({"u": u, **({"out": out} if is_labelled(out) else {}), **named})
     given = {**given, **{name: data_of(_in_order(one, u, name), name) for name, one in named.items()}}
     if is_labelled(out) and out.dims != u.dims:
         raise ValueError(f"out has the dimensions {_list(out.dims)}, and u {_list(u.dims)}: pass an out with those of u, in their order")

@@ -26,17 +26,17 @@ def packs(storage: str, snapshots: str | None) -> bool:
 
 def pack(array: _arrays.Array, storage: str, half: _arrays.Array) -> Any:
     """Writes the array as f16. Returns the power of two that unpack() divides by, where the array is: nothing waits for it. A
-    state that is zero stays so, and what is infinite stays so."""
+    state that is zero stays so. A cell that is not finite stays so, and leaves the others no scale: it is 1."""
     u = array.view
     library = _library(u)
     if library.__name__ == "torch":
         top = library.linalg.vector_norm(u, float("inf"))
-        power = (EXPONENT - library.frexp(top)[1]).clamp(max=HIGHEST[storage])
+        power = (EXPONENT - library.frexp(top)[1]).clamp(max=HIGHEST[storage]).where(top.isfinite(), 0)
         scale = library.ldexp(library.ones_like(top), power)
         library.mul(u, scale, out=half.view)
         return scale
     top = library.maximum(u.max(), -u.min())
-    power = library.minimum(EXPONENT - library.frexp(top)[1], HIGHEST[storage])
+    power = library.where(library.isfinite(top), library.minimum(EXPONENT - library.frexp(top)[1], HIGHEST[storage]), 0)
     scale = library.ldexp(library.ones_like(top), power)
     library.multiply(u, scale, out=half.view, casting="same_kind")
     return scale

@@ -116,9 +116,11 @@ def _take_steps(key: str, axes: int | None, lists: tuple[list[torch.Tensor], ...
     """Time steps by an operator that keeps all states for a gradient, or by one that computes them again. `axes` is how many a
     stencil's arrays have: images of a batch are computed again. `rest` is what operators take after tensors."""
     tensors = [*lists[0], *lists[1]]
+    steps, checkpoint = rest[2:]
+    if steps < 0:
+        raise ValueError(f"{steps} steps; there must be 0 or more")
     if _is_transformed(tensors):
         return _apply("run", lists, rest)
-    steps, checkpoint = rest[2:]
     keeps = checkpoint == 1 and steps > 1 and torch.is_grad_enabled() and any([one.requires_grad for one in tensors])
     if keeps and _keeps(key) and axes in (None, _dimensions(key)):
         return torch.ops.spider_gen.run_keeping(*lists, *rest)

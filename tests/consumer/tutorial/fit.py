@@ -1,4 +1,4 @@
-"""Step 5 of the tutorial: derivatives. A camera sees the plate after 100 steps; from its picture the conductivity is found, by the
+"""Step 5 of the tutorial: derivatives. A camera sees the plate after 100 steps; from its picture the diffusivity is found, by the
 gradient of the misfit with respect to all of its cells."""
 
 import pathlib

@@ -70,7 +70,7 @@ for target in "${targets[@]}"; do
   given=("$build/corpus/$target" "$seeds")
   [[ $target == plan ]] && given=("$build/corpus/$target")  # its bytes are no text
   printf '%s: seed %s, %s s\n' "$target" "$seed" "$seconds"
-  "$build/fuzz_$target" -seed="$seed" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=1024 -max_len=4096 \
+  "$build/fuzz_$target" -seed="$seed" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=1024 -max_len=4096 \
     -dict="$here/spec.dict" -artifact_prefix="$build/findings/${target}_" -print_final_stats=1 \
     "${given[@]}" >"$scratch/$target.log" 2>&1 || status=1
   grep -E '^(stat::number_of_executed_units|==[0-9]+==ERROR|SUMMARY|broken promise|artifact_prefix)' "$scratch/$target.log" ||

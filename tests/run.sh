@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test that this machine can run: bash tests/run.sh [--quick] [--no-install]
 # --quick leaves out the tests that build projects, run nvcc, change specs, draw them at random, or break kernels, some long ones of
-# Python, and most emulated kernels: 2 minutes.
+# Python, and most emulated kernels: under 3 minutes.
 # Says what it skipped and why, and how long it took; the last line counts. The build is in build/.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."

@@ -75,6 +75,13 @@ Outcome check_memory_of(const spider_kernel& kernel, const SystemGiven& given) {
   return {};
 }
 
+/// The buffer that has a field's values, or the other one.
+const SystemBuffer& buffer_of(const SystemGiven& given, const CurrentBuffers& current, std::int32_t field,
+                              bool other = false) {
+  const auto index = static_cast<std::size_t>(field);
+  return given.buffers[index][other ? 1U - current[index] : std::size_t{current[index]}];
+}
+
 /// Fills in where the fields of a launch are, and whether their rows can be read and written in vectors.
 void fill_fields(const spider_kernel& kernel, const SystemGiven& given, const SystemSweep& sweep,
                  const CurrentBuffers& current, SystemArguments& arguments) {
@@ -85,8 +92,7 @@ void fill_fields(const spider_kernel& kernel, const SystemGiven& given, const Sy
            rows_aligned(placed, field.storage, sweep.columns * bytes_of(field.storage));
   };
   for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
-    const auto index = static_cast<std::size_t>(i);
-    const SystemBuffer& buffer = given.buffers[index][current[index]];
+    const SystemBuffer& buffer = buffer_of(given, current, i);
     const spider_field placed = place_buffer(kernel, given, i, buffer.field, buffer.cells);
     arguments.fields[i] = {
         placed.data, {placed.stride[0], placed.stride[1]}, placed.data, {placed.stride[0], placed.stride[1]}};
@@ -96,9 +102,7 @@ void fill_fields(const spider_kernel& kernel, const SystemGiven& given, const Sy
   }
   for (std::int32_t k = 0; k < sweep.written_count; ++k) {
     const auto [i, into_other] = sweep.written[k];
-    const auto index = static_cast<std::size_t>(i);
-    const SystemBuffer& buffer =
-        given.buffers[index][into_other ? 1U - current[index] : std::size_t{current[index]}];
+    const SystemBuffer& buffer = buffer_of(given, current, i, into_other);
     const spider_field placed = place_buffer(kernel, given, i, buffer.field, interior_of(buffer.field));
     arguments.fields[i].target = placed.data;
     std::copy_n(placed.stride, 2, arguments.fields[i].target_stride);
@@ -115,16 +119,13 @@ struct UpdateFields {
 UpdateFields fields_of(const SystemSweep& launch, const SystemGiven& given, const spider_sweep& sweep,
                        const CurrentBuffers& current) {
   const SweepUpdate& update = *launch.update;
-  const auto buffer = [&](std::int32_t field, bool other) {
-    const auto index = static_cast<std::size_t>(field);
-    return &given.buffers[index][other ? 1U - current[index] : std::size_t{current[index]}].field;
-  };
+  const auto field_of = [&](std::int32_t field) { return &buffer_of(given, current, field).field; };
   UpdateFields found;
   for (std::int32_t i = 0; i < update.kernel->info.field_count; ++i)
-    found.further.push_back(buffer(update.fields[i], false));
-  found.fields.in = buffer(update.input, false);
-  found.fields.out = buffer(launch.written[0].field, launch.written[0].into_other);
-  if (update.previous >= 0) found.fields.previous = buffer(update.previous, false);
+    found.further.push_back(field_of(update.fields[i]));
+  found.fields.in = field_of(update.input);
+  found.fields.out = &buffer_of(given, current, launch.written[0].field, launch.written[0].into_other).field;
+  if (update.previous >= 0) found.fields.previous = field_of(update.previous);
   if (!found.further.empty()) found.fields.further = found.further.data();
   found.fields.scalars = sweep.scalars;
   return found;
@@ -201,14 +202,11 @@ backend::FormSet own_forms(const spider_kernel& kernel) {
   return own;
 }
 
-/// Loads the forms that a sweep's launches take; kernels of updates are loaded where their launches are made.
-Outcome load_forms(const spider_kernel& kernel, const SystemGiven& given, backend::Residencies& residencies) {
-  const SystemSweep* const first = kernel.system->sweeps + given.first_launch;
-  if (std::all_of(first, first + given.launch_count,
-                  [](const SystemSweep& launch) { return launch.update != nullptr; }))
-    return {};
-  if (Outcome loaded = backend::prepare(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
+/// Loads the system's own forms. Kernels of updates are loaded where their launches are made.
+Outcome load_forms(const spider_kernel& kernel, backend::Residencies& residencies) {
   const backend::FormSet own = own_forms(kernel);
+  if (own.none()) return {};
+  if (Outcome loaded = backend::prepare(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
   for (std::size_t i = 0; i < residencies.size(); ++i) {
     if (own.test(i) && !residencies.at(i).is_loaded) return backend::load(kernel, own, residencies);
   }
@@ -240,7 +238,7 @@ Outcome start(const spider_kernel& kernel, ReadyLaunch& ready, spider_reductions
 Outcome run_checked(const spider_kernel& kernel, const spider_sweep& sweep, const SystemGiven& given,
                     std::int64_t steps, ReductionBound* until = nullptr) {
   backend::Residencies residencies;
-  if (Outcome loaded = load_forms(kernel, given, residencies); loaded.status != SPIDER_OK) return loaded;
+  if (Outcome loaded = load_forms(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
   if (Outcome reached = check_memory_of(kernel, given); reached.status != SPIDER_OK) return reached;
   // Buffers are where they began after two steps, or after each.
   std::array<std::vector<ReadyLaunch>, 2> turns;

@@ -576,11 +576,12 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
     if (result != nullptr) *result = nullptr;
     return agree(communicator, caught([&] { return take_system_steps(grid, *sweep, 0, steps); }));
   }
-  Exchanges filled;
-  for (const TurnField& field : fields_of(*sweep)) {
-    if (!do_rims_read_halos(*grid.kernel, steps)) break;
-    for (const Messages* messages : {&grid.messages, &grid.messages_of_a_step})
-      filled.push_back({*field.field, messages, grid.element_bytes});
+  Exchanges filled;  // in the neighbours' fields; none: all take slots
+  if (do_rims_read_halos(*grid.kernel, steps)) {
+    for (const TurnField& field : fields_of(*sweep)) {
+      for (const Messages* messages : {&grid.messages, &grid.messages_of_a_step})
+        filled.push_back({*field.field, messages, grid.element_bytes});
+    }
   }
   if (Outcome opened = agree(communicator, grid.transport->open_fields(filled, sweep->stream));
       opened.status != SPIDER_OK)

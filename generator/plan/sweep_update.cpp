@@ -213,7 +213,6 @@ spec::StencilSpec stencil_of(const spec::SystemSpec& spec, const SweepUpdate& up
   stencil.source_hash = spec.source_hash;
   stencil.dimensions = spec.dimensions;
   stencil.storage = input.storage;
-  if (output.storage != input.storage) stencil.output = output.storage;
   if (input.storage == spec::Storage::f64) stencil.accumulate = spec::Accumulate::f64;
   stencil.boundary = input.boundary;
   if (update.previous) stencil.previous = spec::FurtherField{output.name, output.storage};
@@ -247,7 +246,9 @@ std::optional<SweepUpdate> find_update(const spec::SystemSpec& spec, const Syste
   const std::optional<int> input = find_input(sweep);
   const int written = sweep.results.front().field;
   if (!input || !is_whole(spec, written) || !computes_alike(spec, *input)) return std::nullopt;
-  if (!has_known_faces(spec.fields[static_cast<std::size_t>(*input)])) return std::nullopt;
+  const spec::SystemField& read = spec.fields[static_cast<std::size_t>(*input)];
+  const bool converts = read.storage != spec.fields[static_cast<std::size_t>(written)].storage;
+  if (converts || !has_known_faces(read)) return std::nullopt;  // stencils that convert have no updates
   bool reads_written = false;
   for (const ReadRow& row : sweep.rows) {
     if (!is_whole(spec, row.field)) return std::nullopt;
@@ -257,7 +258,6 @@ std::optional<SweepUpdate> find_update(const spec::SystemSpec& spec, const Syste
   update.input = *input;
   if (reads_written && written != *input) update.previous = written;
   update.spec = stencil_of(spec, update, written);
-  if (spec::converts_cells(update.spec)) return std::nullopt;  // such stencils have no updates
   UpdateWriter writer(spec, sweep, update);
   if (!writer.write(sweep.results.front().node)) return std::nullopt;
   if (update.spec.sums.size() > most_sums || update.fields.size() > most_fields) return std::nullopt;

@@ -15,8 +15,8 @@
 /// - Cells: of spider/values/cells.h; OutCells, where results are others; Operands: of
 ///   spider/values/storage.h, F16Format or Bf16Format;
 /// - dimensions; axis: z, y, x;
-/// - low: of the first input of a group, from its first output, along x a multiple of 8; first_tap, last_tap;
-/// chunks;
+/// - low: of the first input of a group, from its first output, along x a multiple of 8;
+/// - first_tap, last_tap; chunks;
 /// - input_terms; input_scale: of cells before they are operands; remainder_scale: of what is left of them;
 /// - weight_terms; operand(i, lane): where the vector of a lane is of chunk i / weight_terms;
 /// - leading_products: terms of weights that the first terms of inputs meet; remainder_weight,
@@ -105,7 +105,7 @@ struct BandedList {
     const Element* cells;  ///< the cell in row 0 and column 0
     OutElement* results;
     std::int64_t input_stride, output_stride;  ///< from row to row
-    Window outputs, inputs;                    ///< that are wanted
+    Window outputs, inputs;                    ///< that are needed
     std::int32_t start;                        ///< the first output of the first group, along the axis
     std::int32_t first_line;                   ///< along y and z a multiple of 8
     std::int32_t extent[2];                    ///< rows and columns of the field
@@ -136,38 +136,38 @@ struct BandedList {
                                (column / vector_cells ^ row % vector_cells) * 16);
   }
 
-  /// Are all wanted cells of a panel in the field?
+  /// Are all needed cells of a panel in the field?
   SPIDER_DEVICE static bool is_plain(const Place& place, int i) {
-    const Window& wanted = place.inputs;
+    const Window& needed = place.inputs;
     const auto lies_in = [](std::int32_t first, std::int32_t begin, std::int32_t end, std::int32_t extent) {
       const std::int32_t low = first > begin ? first : begin;
       const std::int32_t high = first + side < end ? first + side : end;
       return low >= high || (low >= 0 && high <= extent);
     };
     return place.aligned_input &&
-           lies_in(place.first_row(i), wanted.row_begin, wanted.row_end, place.extent[0]) &&
-           lies_in(place.first_column(i), wanted.column_begin, wanted.column_end, place.extent[1]);
+           lies_in(place.first_row(i), needed.row_begin, needed.row_end, place.extent[0]) &&
+           lies_in(place.first_column(i), needed.column_begin, needed.column_end, place.extent[1]);
   }
 
-  /// Requests a thread's cells of a plain panel, in vectors all of whose cells are wanted; others are zeros.
+  /// Requests a thread's cells of a plain panel, in vectors all of whose cells are needed; others are zeros.
   SPIDER_DEVICE static void fetch(const Place& place, int panel, Fetched& fetched) {
     const std::int32_t column = place.first_column(panel) + vector_column();
-    const bool wants_columns =
+    const bool needs_columns =
         column >= place.inputs.column_begin && column + vector_cells <= place.inputs.column_end;
     SPIDER_UNROLL
     for (int i = 0; i < thread_vectors; ++i) {
       const std::int32_t row = place.first_row(panel) + vector_row(i);
-      const bool wanted = wants_columns && row >= place.inputs.row_begin && row < place.inputs.row_end;
+      const bool needed = needs_columns && row >= place.inputs.row_begin && row < place.inputs.row_end;
       const Element* const from = place.cells + (row * place.input_stride + column);
       if constexpr (vector_words == 2) {
         SPIDER_UNROLL
         for (int word = 0; word < 2; ++word) fetched[i][word] = 0;
-        device::load_cell_pair_if(wanted, from, fetched[i]);
+        device::load_cell_pair_if(needed, from, fetched[i]);
       } else {
         SPIDER_UNROLL
         for (int first = 0; first < vector_words; first += 4) {
           Vector vector{};
-          device::load_field_vector_if(wanted, reinterpret_cast<const std::uint32_t*>(from) + first, vector);
+          device::load_field_vector_if(needed, reinterpret_cast<const std::uint32_t*>(from) + first, vector);
           SPIDER_UNROLL
           for (int word = 0; word < 4; ++word) fetched[i][first + word] = vector.word[word];
         }
@@ -191,7 +191,7 @@ struct BandedList {
         SPIDER_UNROLL
         for (int k = 0; k < 4; ++k) {
           packed.word[k] = Operands::pack(numbers[2 * k], numbers[2 * k + 1]);
-          // Exact: what rounding takes away has few digits.
+          // The remainder has few digits: this is exact.
           SPIDER_UNROLL
           for (int half = 0; half < 2; ++half) {
             float& number = numbers[2 * k + half];
@@ -203,7 +203,7 @@ struct BandedList {
     }
   }
 
-  /// A cell by the rules of the axis; one that is not wanted is zero.
+  /// A cell by the rules of the axis; one that is not needed is zero.
   SPIDER_DEVICE static Element find_cell(const Place& place, std::int32_t row, std::int32_t column) {
     if (!place.inputs.has(row, column)) return 0;
     const std::int32_t index = along_x ? column : row;
@@ -232,7 +232,7 @@ struct BandedList {
     }
   }
 
-  /// Stores a plain panel. Of vectors that the wanted cells begin or end within these come one by one.
+  /// Stores a plain panel. Of vectors that the needed cells begin or end within these come one by one.
   SPIDER_DEVICE static void put_all(const Place& place, int panel, int slot, const Fetched& fetched) {
     SPIDER_UNROLL
     for (int i = 0; i < thread_vectors; ++i) put(slot, vector_row(i), vector_column(), fetched[i]);
@@ -398,8 +398,8 @@ struct BandedList {
 
   SPIDER_DEVICE static void sweep(const SweepArguments& field) {
     const Place place = find_place(field);
-    const Window& wanted = place.outputs;
-    if (wanted.row_begin >= wanted.row_end || wanted.column_begin >= wanted.column_end) return;
+    const Window& needed = place.outputs;
+    if (needed.row_begin >= needed.row_end || needed.column_begin >= needed.column_end) return;
     SPIDER_NO_UNROLL
     for (int panel = 0; panel < panels; ++panel) {
       if (is_plain(place, panel)) {
@@ -422,9 +422,9 @@ struct BandedList {
       Sums sums = {};
       add_up(slot, sums);
       const bool lines_are_whole =
-          along_x ? wanted.row_end - place.first_line >= side
-                  : wanted.column_begin <= place.first_line && wanted.column_end - place.first_line >= side;
-      const std::int32_t begin = along_x ? wanted.column_begin : wanted.row_begin;
+          along_x ? needed.row_end - place.first_line >= side
+                  : needed.column_begin <= place.first_line && needed.column_end - place.first_line >= side;
+      const std::int32_t begin = along_x ? needed.column_begin : needed.row_begin;
       if (place.aligned_output && lines_are_whole && begin <= first && first + side <= place.end_along()) {
         store<true>(place, first, sums);
       } else {

@@ -134,10 +134,9 @@ SPIDER_DEVICE std::uint32_t load_shared_word(Shared from) {
   return v;
 }
 
-/// ldmatrix.sync.aligned.m8n8.x4.shared.b16 (9.7.14.5.15): four matrices of 8 x 8 cells of 16 bits. Lane 8 i
-/// + r says where row r of matrix i is, 16 bytes on a multiple of 16; word i of lane 4 r + c is elements 2 c,
-/// 2 c
-/// + 1 of row r of matrix i.
+/// ldmatrix.sync.aligned.m8n8.x4.shared.b16 (9.7.14.5.15): four matrices of 8 x 8 cells of 16 bits. Lane
+/// 8 i + r has the address of row r of matrix i, 16 bytes on a multiple of 16. Word i of lane 4 r + c is the
+/// elements 2 c and 2 c + 1 of row r of matrix i.
 SPIDER_DEVICE Vector load_matrices(Shared row) {
   Vector v;
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -146,6 +145,7 @@ SPIDER_DEVICE Vector load_matrices(Shared row) {
                : "memory");
   return v;
 }
+
 /// The same of columns in place of rows: .trans.
 SPIDER_DEVICE Vector load_matrices_transposed(Shared row) {
   Vector v;
@@ -156,8 +156,8 @@ SPIDER_DEVICE Vector load_matrices_transposed(Shared row) {
   return v;
 }
 
-/// The same of what no lane writes until the next synchronisation of the block: stores to fields may come
-/// before it.
+/// load_shared_pair() of what no lane writes until the next synchronisation of the block: stores to fields
+/// may come before it.
 SPIDER_DEVICE Pair load_settled_pair(Shared from) {
   Pair v;
   asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"

@@ -321,8 +321,7 @@ class _Steps:
 
     def forward(self, keep: Callable[[int, Fields], None], record: Fields) -> tuple[dict[str, Any], dict[str, Any]]:
         problem, state = self.problem, dict(self.problem.state)
-        lines = {name: points if isinstance(points, Points) else Points(problem.made, problem.shape, points)
-                 for name, points in record.items()}
+        lines = {name: self._forward_points(points) for name, points in record.items()}
         rows = {name: _rows(state[name], self.steps, len(points), problem.names.arrays[name]) for name, points in lines.items()}
         adds = {name: self._points(name, "inject", asked, problem.made) for name, asked in self.inject.items()}
         for step in range(self.steps):
@@ -362,9 +361,10 @@ class _Steps:
     @functools.cached_property
     def sources(self) -> dict[str, Points]:
         """Of the forward sweeps."""
-        made, shape = self.problem.made, self.problem.shape
-        return {name: points if isinstance(points, Points) else Points(made, shape, points)
-                for name, (points, _) in self.inject.items()}
+        return {name: self._forward_points(points) for name, (points, _) in self.inject.items()}
+
+    def _forward_points(self, points: Any) -> Points:
+        return points if isinstance(points, Points) else Points(self.problem.made, self.problem.shape, points)
 
     def _points(self, name: str, what: str, asked: Any, made: Any = None) -> tuple[Points, Any]:
         """Points of the adjoint, or of `made`, and the values of each step there."""

@@ -2,6 +2,7 @@
 options]. tests/images/check_images.py draws random ones."""
 
 import unittest
+import unittest.mock
 
 import numpy as np
 from scipy import ndimage
@@ -54,6 +55,14 @@ class Batches(unittest.TestCase):
         self.check(numbers(4, 20, 30)[::-2])
         self.check(np.broadcast_to(numbers(20, 30), (3, 20, 30)))
         self.check(numbers(3, 20, 60)[:, :, ::2])
+
+    def test_a_launch_is_remembered_where_axes_are_the_last(self):
+        u = numbers(3, 20, 30)
+        found = self.check(u, axes=(1, 2))
+        with unittest.mock.patch.object(self.filter, "_call_images", side_effect=AssertionError("checked again")):
+            for axes in (None, (1, 2), (-2, -1)):
+                np.testing.assert_array_equal(self.filter(u, axes=axes), found)
+        self.refuse(ValueError, "2 different axes", self.filter, u, axes=(2,))
 
     def test_axes_name_those_of_the_spec(self):
         photo = numbers(20, 30, 3)

@@ -46,6 +46,12 @@ class Layout:
         return array.permuted(self.order)
 
 
+def are_last(axes: Any, array: Any, own: int) -> bool:
+    """Are these axes the last of the array, in their order, as they are without `axes`?"""
+    count = len(getattr(array, "shape", ()))
+    return type(axes) is tuple and axes in (tuple(range(count - own, count)), tuple(range(-own, 0)))
+
+
 def _indices(info: spider.Info, shape: Sequence[int], axes: Any) -> tuple[int, ...]:
     count = len(shape)
     given = [operator.index(axis) for axis in (axes if hasattr(axes, "__iter__") else (axes,))]

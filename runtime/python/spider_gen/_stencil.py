@@ -92,6 +92,7 @@ class Stencil(_traced.StencilCalls, _made.Made):
         super().__init__(spec, backend)
         self._by_axes: dict[Any, _thin.Transposed | None] = {}  # for arrays of few columns
         self._reads_halos = False  # of any sweep so far
+        self._dimensions: int | None = None  # once a launch is remembered
 
     def halo(self, *shape: int) -> tuple[tuple[int, int], ...]:
         """How many cells before and after an array of this shape are read, axis by axis: 0 but at `halo` faces."""
@@ -109,6 +110,8 @@ class Stencil(_traced.StencilCalls, _made.Made):
             from . import _jax
 
             return _jax.sweep(self, u, axes, given, out=out, stream=stream)
+        if axes is not None and self._dimensions is not None and _images.are_last(axes, u, self._dimensions):
+            axes = None
         if axes is None:
             fresh = _places.new_like(u) if out is None and stream is None and self._launches else None
             if fresh is not None and self._launch_again(u, fresh, stream, given):
@@ -161,7 +164,7 @@ class Stencil(_traced.StencilCalls, _made.Made):
             if source.on_device == kernel.info.on_host:
                 self._sweep_through_device(library, kernel, u, result, further, layout)
             elif _images.sweep(kernel, u, result, further, source.stream() if stream is None else stream):
-                self._remember_images(kernel, source, target, given, further, axes is None and not is_own)
+                self._remember_images(kernel, source, target, given, further, u is source and not is_own)
             if is_own:
                 to.view[...] = result.view
             _arrays.settle(source, target, *further.arrays)
@@ -270,6 +273,7 @@ class Stencil(_traced.StencilCalls, _made.Made):
         key = self._places(source.given, target.given, given)[1]
         if key is None:
             return
+        self._dimensions = kernel.info.dimensions
         arrays = [name for name in given if name not in kernel.info.scalars]
         names = [kernel.info.previous, *(name for name, _ in kernel.info.fields)]
         order = [0, 1, *(2 + arrays.index(name) for name in names if name is not None)]

@@ -315,8 +315,10 @@ struct Stepping2d {
   /// single cells outside mirrored faces, or cell by cell.
   enum class Copies { direct, vectors, cells };
 
-  /// Cells of a row outside such a face: a warp copies 32 together.
-  static constexpr int ghost_pieces = x_axis.mirrors() ? (overlap_columns + 31) / 32 : 0;
+  /// Cells of a row outside such a face, with those of the field's last, partial vector: a warp copies 32
+  /// together.
+  static constexpr int ghost_pieces =
+      x_axis.mirrors() ? (overlap_columns + vector_elements - 1 + 31) / 32 : 0;
   static_assert(32 * ghost_pieces + width / vector_elements <= width, "the table has room for them");
 
   /// Columns of a strip outside mirrored faces, in whole vectors: those before `low`, and from `high` to
@@ -449,7 +451,8 @@ struct Stepping2d {
         }
       }
     };
-    if (plain && rounds <= 8) {
+    constexpr bool is_short = rounds <= 8 && (copies != Copies::vectors || ghost_pieces < 2);  // others spill
+    if (plain && is_short) {
       SPIDER_UNROLL
       for (int n = 0; n < rounds; ++n) copy(warp + n * warps);
     } else {

@@ -236,6 +236,12 @@ Outcome cut(spider_grid& grid, const spider_kernel& kernel, const Extents& whole
   return {};
 }
 
+/// Does a sweep wait for its halo, rather than leave rims to later launches? Rims of several steps compute
+/// their halos again, which takes longer than copies between GPUs of a host.
+bool exchanges_first(const spider_grid& grid, std::int32_t steps, void* stream) {
+  return steps > 1 && has_one_halo(*grid.kernel) && grid.transport->rim_counter(stream) != nullptr;
+}
+
 /// Whether sweeps say when rims are stored, in words; nothing where no halos move between GPUs.
 std::string way_of_rims(const spider_grid& grid) {
   const spider_kernel& kernel = *grid.kernel;
@@ -245,7 +251,9 @@ std::string way_of_rims(const spider_grid& grid) {
                        rims.low + rims.high > 0 && has_one_halo(kernel) &&
                        std::any_of(kernel.forms, kernel.forms + kernel.form_count,
                                    [](const SweepForm& form) { return form.tiling.tells_rims; });
-  return do_tell ? "; rims first, in the launch of the sweep" : "; rims in launches of their own";
+  if (do_tell) return "; rims first, in the launch of the sweep";
+  return exchanges_first(grid, kernel.info.steps, nullptr) ? "; before the sweep"
+                                                           : "; rims in launches of their own";
 }
 
 /// Everything behind the duplicate of the communicator.
@@ -471,7 +479,7 @@ class PartSweeps {
                }));
     // The neighbours exchange, whatever fails here.
     const SweepWithRims& with_rims = found == nullptr ? no_rims() : *found;
-    if (!is_filled_ && with_rims.rim_blocks == 0) {
+    if (!is_filled_ && with_rims.rim_blocks == 0 && !exchanges_first(grid_, turn.steps, sweep.stream)) {
       sweep_part(grid_, sweep, turn.steps, is_behind_rims_, outcome);
       is_behind_rims_ = true;
       return;

@@ -74,7 +74,7 @@ struct spider_grid {
   /// Of its halos, in words: by slots or messages, and where fields are open.
   std::array<std::string, 2> routes;
   bool went_into_fields = false;  ///< in the last call that took steps
-  bool is_of_field = false;  ///< one of a system's fields?
+  bool is_of_field = false;       ///< one of a system's fields?
   /// Of a system.
   std::vector<std::unique_ptr<spider_grid>> fields;
   std::vector<spider::distributed::GridLaunch> launches;

@@ -143,7 +143,8 @@ class GpuTransport final : public Transport {
       return count == 0 ? std::string()
                         : how + std::to_string(count) + (count == 1 ? " neighbour" : " neighbours");
     };
-    const std::string by_peers = some(peers_.count_peers(), into_fields ? "copies into fields of " : "copies into slots of ");
+    const std::string by_peers =
+        some(peers_.count_peers(), into_fields ? "copies into fields of " : "copies into slots of ");
     const std::string by_nccl = some(peers_.count_others(), "NCCL with ");
     return by_peers + (by_peers.empty() || by_nccl.empty() ? "" : ", ") + by_nccl;
   }

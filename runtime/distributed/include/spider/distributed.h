@@ -42,8 +42,9 @@ typedef struct spider_grid_layout {
 
 /** Cuts `whole` over the ranks of `communicator`, which is duplicated. Of a system `whole` is that of fields
  * with all axes. Planes of a kernel of one or two dimensions that is no system are images of a batch: each
- * rank has its part of each, the planes of its fields. A Cartesian communicator is used as it is: its dimensions are z, y, x, or the first of them; otherwise the ranks are divided so that a step takes
- * the least time by estimate.
+ * rank has its part of each, as planes of its fields. A Cartesian communicator is used as it is: its
+ * dimensions are z, y, x, or the first of them; otherwise the ranks are divided so that a step takes the
+ * least time by estimate.
  * `periodic` says for z, y, x what the caller expects of the kernel's rules; NULL expects nothing. Ranks that
  * differ in kernel or extents, a Cartesian communicator or `periodic` that contradict the kernel's rules, and
  * parts narrower than the halo are refused, and cuts of an axis along which some fields of a system are
@@ -72,8 +73,8 @@ SPIDER_PUBLIC const spider_grid_layout* spider_grid_info(const spider_grid* grid
 
 /** How halos come to this rank and leave it, in words: "copies into slots of 2 neighbours", "NCCL with 1
  * neighbour", both, or "MPI"; "copies into fields of 2 neighbours" behind a call of spider_grid_iterate or
- * spider_grid_run whose exchanges, but the first, took no slots. Empty where GPUs have no neighbours. Valid as
- * long as the grid; NULL where that is. Not collective. */
+ * spider_grid_run whose exchanges, but the first, took no slots. Empty where GPUs have no neighbours. Valid
+ * as long as the grid; NULL where that is. Not collective. */
 SPIDER_PUBLIC const char* spider_grid_transport(const spider_grid* grid);
 
 /** Fills the halo of `field`, corners included, from the other ranks, in the order of `stream`. Cells beyond

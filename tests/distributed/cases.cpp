@@ -19,10 +19,9 @@ using namespace random_cases;
 
 struct Case {
   std::string name;
-  Extents whole;
-  std::array<int, 3> parts;
-  bool cartesian;
+  Cut cut;  ///< the planes of a whole whose kernel has none are images
   std::int64_t steps;
+  std::int64_t calls;  ///< each takes the steps, with fields of its own
   /// Columns that rows are longer: 0, so that planes lie together, or some; below 0 so many that rows are
   /// aligned.
   std::int64_t extra;
@@ -37,18 +36,11 @@ Case draw_case(const Kernels& kernels, int ranks, Random& random) {
       draw(random, 0, static_cast<std::int64_t>(kernels.names.size()) - 1))];
   const spider_kernel_info& info = *spider_info(Kernels::find(drawn.name));
   const std::array<Extents, 3> largest{Extents{1, 1, 1500}, Extents{1, 60, 500}, Extents{14, 30, 180}};
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    const std::int64_t most = largest[static_cast<std::size_t>(info.dimensions - 1)][axis];
-    drawn.whole[axis] = most == 1 ? 1 : draw(random, (most + 3) / 4, most);
-  }
-  drawn.parts = {1, 1, 1};
-  for (int left = ranks, factor = 2; left > 1;) {
-    while (left % factor != 0) ++factor;
-    drawn.parts[static_cast<std::size_t>(draw(random, 3 - info.dimensions, 2))] *= factor;
-    left /= factor;
-  }
-  drawn.cartesian = draw(random, 0, 3) > 0;
+  drawn.cut =
+      draw_cut(largest[static_cast<std::size_t>(info.dimensions - 1)], info.dimensions, ranks, random);
+  if (info.dimensions < 3 && draw(random, 0, 2) == 0) drawn.cut.whole[0] = draw(random, 2, 4);
   drawn.steps = draw(random, 1, info.steps > 1 ? info.steps + 1 : 3);
+  drawn.calls = draw(random, 0, 3) == 0 ? 2 : 1;
   drawn.extra = draw(random, -2, 1) * 5;
   drawn.seed = random();
   drawn.in_pairs = info.previous != nullptr && info.steps > 1 && draw(random, 0, 3) > 0;
@@ -107,26 +99,23 @@ class Inputs {
   spider_sweep sweep_{};
 };
 
-/// The whole after its steps, row after row.
+/// The whole after its steps, row after row; each image by itself.
 std::vector<unsigned char> sweep_whole(const Case& drawn, const spider_kernel* kernel) {
   const spider_kernel_info& info = *spider_info(kernel);
+  Extents extent = drawn.cut.whole;
+  if (info.dimensions < 3) extent[0] = 1;
   Extents low{};
   Extents high{};
-  if (spider_halo(kernel, drawn.whole.data(), low.data(), high.data()) != SPIDER_OK) std::abort();
-  const Inputs inputs(drawn, info, {0, 0, 0}, drawn.whole, low, high, [](const Extents&) { return true; });
-  const spider_field* result = nullptr;
-  if (spider_run_steps(kernel, &inputs.sweep(), drawn.steps, &result) != SPIDER_OK) {
-    std::fprintf(stderr, "%s: %s\n", drawn.name.c_str(), spider_last_error());
-    std::abort();
-  }
-  Field& last = inputs.at(result);
-  last.fetch();
+  if (spider_halo(kernel, extent.data(), low.data(), high.data()) != SPIDER_OK) std::abort();
   std::vector<unsigned char> cells;
-  for (std::int64_t z = 0; z < drawn.whole[0]; ++z) {
-    for (std::int64_t y = 0; y < drawn.whole[1]; ++y) {
-      const unsigned char* const row = last.at(z, y, 0);
-      cells.insert(cells.end(), row, row + drawn.whole[2] * bytes_of(info.storage));
+  for (std::int64_t z = 0; z < drawn.cut.whole[0]; z += extent[0]) {
+    const Inputs inputs(drawn, info, {z, 0, 0}, extent, low, high, [](const Extents&) { return true; });
+    const spider_field* result = nullptr;
+    if (spider_run_steps(kernel, &inputs.sweep(), drawn.steps, &result) != SPIDER_OK) {
+      std::fprintf(stderr, "%s: %s\n", drawn.name.c_str(), spider_last_error());
+      std::abort();
     }
+    append_cells(inputs.at(result), info.storage, cells);
   }
   return cells;
 }
@@ -136,117 +125,68 @@ bool is_plain(const spider_kernel_info& info) {
   return info.previous == nullptr && info.field_count + info.scalar_count == 0;
 }
 
+/// The steps of a case by one call, with fields that are new and gone behind it. Right: have they the cells
+/// that are wanted, on rank 0?
+struct Call {
+  spider_status status;
+  bool is_right;
+};
+Call take_steps(const Case& drawn, spider_grid* grid, const spider_kernel_info& info,
+                const std::vector<unsigned char>& wanted) {
+  const spider_grid_layout& layout = *spider_grid_info(grid);
+  const bool is_root = layout.rank == 0;
+  // The input's interior comes by scatter.
+  const Inputs inputs(drawn, info, to_extents(layout.part.origin), to_extents(layout.extent),
+                      to_extents(layout.low), to_extents(layout.high),
+                      [&](const Extents& cell) { return is_callers(layout, cell); });
+  std::vector<unsigned char> whole;
+  if (is_root) whole = cells_of(drawn.cut.whole, drawn.seed, info.storage);
+  const spider_sweep& sweep = inputs.sweep();
+  Call call{spider_grid_scatter(grid, whole.data(), 0, sweep.in), false};
+  const spider_field* result = nullptr;
+  if (call.status == SPIDER_OK)
+    call.status = is_plain(info)
+                      ? spider_grid_iterate(grid, sweep.in, sweep.out, drawn.steps, nullptr, &result)
+                      : spider_grid_run(grid, &sweep, drawn.steps, &result);
+  note_transport(grid);
+  if (call.status == SPIDER_OK) call.status = spider_grid_gather(grid, result, 0, whole.data());
+  call.is_right = call.status == SPIDER_OK &&
+                  (!is_root || are_cells(whole, wanted, drawn.cut.whole, info.storage, drawn.name.c_str()));
+  return call;
+}
+
 /// On all ranks of the communicator.
 Verdict check_case(const Case& drawn, MPI_Comm ranks) {
   const spider_kernel* const kernel = Kernels::find(drawn.name);
   const spider_kernel_info& info = *spider_info(kernel);
-  const std::int64_t bytes = bytes_of(info.storage);
-  MPI_Comm given = ranks;
-  if (drawn.cartesian) {
-    std::array<int, 3> periods{};
-    spider_grid* alone = nullptr;
-    if (spider_grid_create(MPI_COMM_SELF, kernel, drawn.whole.data(), nullptr, &alone) != SPIDER_OK)
-      std::abort();
-    for (std::size_t axis = 0; axis < 3; ++axis) periods[axis] = spider_grid_info(alone)->periodic[axis];
-    spider_grid_free(alone);
-    const int first = 3 - info.dimensions;
-    MPI_Cart_create(ranks, info.dimensions, drawn.parts.data() + first, periods.data() + first, 0, &given);
-  }
-  spider_grid* grid = nullptr;
-  const spider_status made = spider_grid_create(given, kernel, drawn.whole.data(), nullptr, &grid);
-  if (given != ranks) MPI_Comm_free(&given);
   int rank = 0;
   MPI_Comm_rank(ranks, &rank);
-  if (made != SPIDER_OK) {
+  spider_status made = SPIDER_OK;
+  const Grid grid = make_grid(drawn.cut, kernel, ranks, made);
+  if (grid == nullptr) {
     if (made == SPIDER_ERROR_EXTENT) return Verdict::refused;
     std::fprintf(stderr, "rank %d: %s: %s\n", rank, drawn.name.c_str(), spider_last_error());
     return Verdict::differs;
   }
-  note_transport(grid);
-  const spider_grid_layout& layout = *spider_grid_info(grid);
-  Extents extent{};
-  Extents low{};
-  Extents high{};
-  Extents origin{};
-  std::copy_n(layout.extent, 3, extent.begin());
-  std::copy_n(layout.low, 3, low.begin());
-  std::copy_n(layout.high, 3, high.begin());
-  std::copy_n(layout.part.origin, 3, origin.begin());
-  // The caller's: the cells beyond the whole's `halo` faces, as far as they belong to this part; the input's
-  // interior comes by scatter.
-  const auto is_ours = [&](const Extents& cell) {
-    bool beyond = false;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      const bool at_low = layout.place[axis] == 0 && layout.periodic[axis] == 0;
-      const bool at_high = layout.place[axis] + 1 == layout.parts[axis] && layout.periodic[axis] == 0;
-      if (cell[axis] < origin[axis] && !at_low) return false;
-      if (cell[axis] >= origin[axis] + extent[axis] && !at_high) return false;
-      beyond = beyond || cell[axis] < 0 || cell[axis] >= drawn.whole[axis];
-    }
-    return beyond;
-  };
-  const Inputs inputs(drawn, info, origin, extent, low, high, is_ours);
-  std::vector<unsigned char> whole;
-  std::vector<unsigned char> wanted;
-  if (rank == 0) {
-    for (std::int64_t z = 0; z < drawn.whole[0]; ++z) {
-      for (std::int64_t y = 0; y < drawn.whole[1]; ++y) {
-        for (std::int64_t x = 0; x < drawn.whole[2]; ++x) {
-          const std::uint64_t bits = cell_bits(drawn.seed, z, y, x, info.storage);
-          const auto* const first = reinterpret_cast<const unsigned char*>(&bits);
-          whole.insert(whole.end(), first, first + bytes);
-        }
-      }
-    }
-    wanted = sweep_whole(drawn, kernel);
-  }
+  const std::vector<unsigned char> wanted =
+      rank == 0 ? sweep_whole(drawn, kernel) : std::vector<unsigned char>{};
   int finite = rank != 0 || are_finite(wanted, info.storage) ? 1 : 0;
   MPI_Bcast(&finite, 1, MPI_INT, 0, ranks);
-  if (finite == 0) {
-    spider_grid_free(grid);
-    return Verdict::refused;
-  }
-  const spider_sweep& sweep = inputs.sweep();
-  bool good = spider_grid_scatter(grid, whole.data(), 0, sweep.in) == SPIDER_OK;
-  const spider_field* result = nullptr;
-  const spider_status stepped =
-      is_plain(info) ? spider_grid_iterate(grid, sweep.in, sweep.out, drawn.steps, nullptr, &result)
-                     : spider_grid_run(grid, &sweep, drawn.steps, &result);
-  if (good && stepped == SPIDER_ERROR_UNSUPPORTED) {
-    spider_grid_free(grid);
-    return Verdict::refused;
-  }
-  good = good && stepped == SPIDER_OK;
-  good = good && spider_grid_gather(grid, result, 0, whole.data()) == SPIDER_OK;
-  if (!good) std::fprintf(stderr, "rank %d: %s\n", rank, spider_last_error());
-  int same = good && (rank != 0 || whole == wanted) ? 1 : 0;
-  if (good && same == 0) {
-    std::size_t first = 0;
-    while (whole[first] == wanted[first]) ++first;
-    first /= static_cast<std::size_t>(bytes);
-    const auto columns = static_cast<std::size_t>(drawn.whole[2]);
-    const auto rows = static_cast<std::size_t>(drawn.whole[1]);
-    std::fprintf(stderr, "first at z %zu y %zu x %zu\n", first / columns / rows, first / columns % rows,
-                 first % columns);
+  if (finite == 0) return Verdict::refused;
+  int same = 1;
+  for (std::int64_t i = 0; i < drawn.calls; ++i) {
+    const Call call = take_steps(drawn, grid.get(), info, wanted);
+    if (call.status == SPIDER_ERROR_UNSUPPORTED) return Verdict::refused;
+    if (call.status != SPIDER_OK) std::fprintf(stderr, "rank %d: %s\n", rank, spider_last_error());
+    if (!call.is_right) same = 0;
   }
   MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, ranks);
-  spider_grid_free(grid);
   return same == 1 ? Verdict::same : Verdict::differs;
 }
 
-std::string in_words(const Case& drawn, int ranks) {
-  std::string text = drawn.name + ", " + std::to_string(ranks) + " ranks";
-  const char* separator = drawn.cartesian ? " as " : " as the grid divides them, not ";
-  for (const int count : drawn.parts) {
-    text += separator + std::to_string(count);
-    separator = " x ";
-  }
-  separator = ", ";
-  for (const std::int64_t count : drawn.whole) {
-    text += separator + std::to_string(count);
-    separator = " x ";
-  }
-  return text + ", " + std::to_string(drawn.steps) + " steps" + (drawn.in_pairs ? " in pairs" : "");
+std::string tell(const Case& drawn, int ranks) {
+  return in_words(drawn.name, drawn.cut, ranks) + ", " + std::to_string(drawn.steps) + " steps" +
+         (drawn.calls > 1 ? ", twice" : "") + (drawn.in_pairs ? " in pairs" : "");
 }
 
 int run(int count, char** arguments) {
@@ -254,24 +194,26 @@ int run(int count, char** arguments) {
   const Kernels kernels = Kernels::read(arguments[1]);
   if (kernels.names.empty()) return 1;
   int of_steps = 0;
+  int of_images = 0;
   std::array<int, 4> by_dimension{};
   const Counts counts = for_each_case(
-      wanted, [&](int ranks, Random& random) { return draw_case(kernels, ranks, random); }, check_case,
-      in_words,
+      wanted, [&](int ranks, Random& random) { return draw_case(kernels, ranks, random); }, check_case, tell,
       [&](const Case& drawn) {
         const spider_kernel_info& info = *spider_info(Kernels::find(drawn.name));
         ++by_dimension[static_cast<std::size_t>(info.dimensions)];
         of_steps += info.steps > 1 ? 1 : 0;
+        of_images += info.dimensions < 3 && drawn.cut.whole[0] > 1 ? 1 : 0;
       });
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   if (rank == 0) {
     std::printf(
-        "%d cases with the bits of one rank (1D %d, 2D %d, 3D %d; %d of many steps a sweep), %d differ, %d "
-        "drawn "
-        "again since parts were narrower than the halo, a field of another storage has one or numbers "
+        "%d cases with the bits of one rank (1D %d, 2D %d, 3D %d; %d of many steps a sweep, %d of several "
+        "images), "
+        "%d differ, %d drawn again since parts were narrower than the halo, a field of another storage has "
+        "one or numbers "
         "overflowed; seed %llu\n",
-        counts.checked, by_dimension[1], by_dimension[2], by_dimension[3], of_steps, counts.failed,
+        counts.checked, by_dimension[1], by_dimension[2], by_dimension[3], of_steps, of_images, counts.failed,
         counts.refused, static_cast<unsigned long long>(wanted.seed));
   }
   if (rank == 0) std::printf("halos of rank 0: %s\n", transports().c_str());

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
@@ -166,7 +167,7 @@ inline bool are_finite(const std::vector<unsigned char>& cells, std::int32_t sto
   return true;
 }
 
-/// How halos moved, for the last line: "copies into the memory of neighbours, NCCL with neighbours".
+/// How halos moved, for the last line: "copies into slots of neighbours, NCCL with neighbours".
 inline std::string& transports() {
   static std::string all;
   return all;
@@ -179,6 +180,126 @@ inline void note_transport(const spider_grid* grid) {
   }
   if (!words.empty() && transports().find(words) == std::string::npos)
     transports() += (transports().empty() ? "" : "; ") + words;
+}
+
+/// Where a case's whole is cut.
+struct Cut {
+  Extents whole;
+  std::array<int, 3> parts;
+  bool cartesian;
+};
+
+/// A whole of up to `largest` cells of a kernel's axes, and ranks along them.
+inline Cut draw_cut(const Extents& largest, int dimensions, int ranks, Random& random) {
+  Cut cut{{1, 1, 1}, {1, 1, 1}, false};
+  for (auto axis = static_cast<std::size_t>(3 - dimensions); axis < 3; ++axis)
+    cut.whole[axis] = draw(random, (largest[axis] + 3) / 4, largest[axis]);
+  for (int left = ranks, factor = 2; left > 1;) {
+    while (left % factor != 0) ++factor;
+    cut.parts[static_cast<std::size_t>(draw(random, 3 - dimensions, 2))] *= factor;
+    left /= factor;
+  }
+  cut.cartesian = draw(random, 0, 3) > 0;
+  return cut;
+}
+
+inline std::string in_words(const std::string& name, const Cut& cut, int ranks) {
+  std::string text = name + ", " + std::to_string(ranks) + " ranks";
+  const char* separator = cut.cartesian ? " as " : " as the grid divides them, not ";
+  for (const int count : cut.parts) {
+    text += separator + std::to_string(count);
+    separator = " x ";
+  }
+  separator = ", ";
+  for (const std::int64_t count : cut.whole) {
+    text += separator + std::to_string(count);
+    separator = " x ";
+  }
+  return text;
+}
+
+struct FreeGrid {
+  void operator()(spider_grid* grid) const { spider_grid_free(grid); }
+};
+using Grid = std::unique_ptr<spider_grid, FreeGrid>;
+
+/// The grid of a case; null where it is refused.
+inline Grid make_grid(const Cut& cut, const spider_kernel* kernel, MPI_Comm ranks, spider_status& made) {
+  const spider_kernel_info& info = *spider_info(kernel);
+  MPI_Comm given = ranks;
+  if (cut.cartesian) {
+    std::array<int, 3> periods{};
+    spider_grid* alone = nullptr;
+    if (spider_grid_create(MPI_COMM_SELF, kernel, cut.whole.data(), nullptr, &alone) != SPIDER_OK)
+      std::abort();
+    for (std::size_t axis = 0; axis < 3; ++axis) periods[axis] = spider_grid_info(alone)->periodic[axis];
+    spider_grid_free(alone);
+    const int first = 3 - info.dimensions;
+    MPI_Cart_create(ranks, info.dimensions, cut.parts.data() + first, periods.data() + first, 0, &given);
+  }
+  spider_grid* grid = nullptr;
+  made = spider_grid_create(given, kernel, cut.whole.data(), nullptr, &grid);
+  if (given != ranks) MPI_Comm_free(&given);
+  return Grid(grid);
+}
+
+inline Extents to_extents(const std::int64_t (&values)[3]) {
+  return {values[0], values[1], values[2]};
+}
+
+/// Does the caller give a cell of this part, counted in the whole: those beyond the whole's `halo` faces, as
+/// far as they belong to it?
+inline bool is_callers(const spider_grid_layout& layout, const Extents& cell) {
+  bool beyond = false;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const bool at_low = layout.place[axis] == 0 && layout.periodic[axis] == 0;
+    const bool at_high = layout.place[axis] + 1 == layout.parts[axis] && layout.periodic[axis] == 0;
+    const std::int64_t begin = layout.part.origin[axis];
+    if (cell[axis] < begin && !at_low) return false;
+    if (cell[axis] >= begin + layout.extent[axis] && !at_high) return false;
+    beyond = beyond || cell[axis] < 0 || cell[axis] >= layout.part.whole[axis];
+  }
+  return beyond;
+}
+
+/// The numbers of all cells, row after row.
+inline std::vector<unsigned char> cells_of(const Extents& extent, std::uint64_t seed, std::int32_t storage) {
+  std::vector<unsigned char> cells;
+  for (std::int64_t z = 0; z < extent[0]; ++z) {
+    for (std::int64_t y = 0; y < extent[1]; ++y) {
+      for (std::int64_t x = 0; x < extent[2]; ++x) {
+        const std::uint64_t bits = cell_bits(seed, z, y, x, storage);
+        const auto* const first = reinterpret_cast<const unsigned char*>(&bits);
+        cells.insert(cells.end(), first, first + bytes_of(storage));
+      }
+    }
+  }
+  return cells;
+}
+
+/// Appends the interior of a field, row after row.
+inline void append_cells(Field& field, std::int32_t storage, std::vector<unsigned char>& cells) {
+  const spider_field& view = field.view();
+  field.fetch();
+  for (std::int64_t z = 0; z < view.extent[0]; ++z) {
+    for (std::int64_t y = 0; y < view.extent[1]; ++y) {
+      const unsigned char* const row = field.at(z, y, 0);
+      cells.insert(cells.end(), row, row + view.extent[2] * bytes_of(storage));
+    }
+  }
+}
+
+/// Are the cells of a whole those wanted? Says which is the first that is not.
+inline bool are_cells(const std::vector<unsigned char>& cells, const std::vector<unsigned char>& wanted,
+                      const Extents& extent, std::int32_t storage, const char* name) {
+  if (cells == wanted) return true;
+  const auto at = std::mismatch(cells.begin(), cells.end(), wanted.begin()).first - cells.begin();
+  const std::int64_t cell = at / bytes_of(storage);
+  std::fprintf(stderr, "%s: the first cell is z %lld y %lld x %lld\n", name,
+               static_cast<long long>(cell / extent[2] / extent[1]),
+               static_cast<long long>(cell / extent[2] % extent[1]),
+               static_cast<long long>(cell % extent[2]));
+  return false;
 }
 
 enum class Verdict { same, differs, refused };
@@ -213,10 +334,10 @@ struct Counts {
 
 /// Draws cases, alike on all ranks, and checks each on some of the ranks until so many are checked.
 /// `draw_case(ranks, random)` draws one, `check_case(drawn, communicator)` has a verdict on it,
-/// `in_words(drawn, ranks)` tells it, `count(drawn)` counts one with the right bits.
-template <class Draw, class Check, class InWords, class Count>
-Counts for_each_case(const Wanted& wanted, const Draw& draw_case, const Check& check_case,
-                     const InWords& in_words, const Count& count) {
+/// `tell(drawn, ranks)` tells it, `count(drawn)` counts one with the right bits.
+template <class Draw, class Check, class Tell, class Count>
+Counts for_each_case(const Wanted& wanted, const Draw& draw_case, const Check& check_case, const Tell& tell,
+                     const Count& count) {
   int rank = 0;
   int all = 1;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -244,9 +365,9 @@ Counts for_each_case(const Wanted& wanted, const Draw& draw_case, const Check& c
       count(drawn);
     } else {
       ++counts.failed;
-      if (rank == 0) std::printf("case %d differs: %s\n", number, in_words(drawn, ranks).c_str());
+      if (rank == 0) std::printf("case %d differs: %s\n", number, tell(drawn, ranks).c_str());
     }
-    if (wanted.only >= 0 && rank == 0) std::printf("case %d: %s\n", number, in_words(drawn, ranks).c_str());
+    if (wanted.only >= 0 && rank == 0) std::printf("case %d: %s\n", number, tell(drawn, ranks).c_str());
     if (wanted.only >= 0) break;
   }
   return counts;

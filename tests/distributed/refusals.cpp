@@ -46,9 +46,10 @@ class Field {
     const spider_grid_layout& layout = *spider_grid_info(grid);
     const std::int64_t row = layout.low[2] + layout.extent[2] + layout.high[2] + 8;
     const std::int64_t rows = layout.low[1] + layout.extent[1] + layout.high[1];
-    cells_.resize(static_cast<std::size_t>(row * rows + 16));
+    cells_.resize(static_cast<std::size_t>(layout.extent[0] * (row * rows + 1) + 16));
     view_.data = cells_.data() + layout.low[1] * row + layout.low[2];
     for (int axis = 0; axis < 3; ++axis) view_.extent[axis] = layout.extent[axis];
+    view_.stride[0] = row * rows + 1;
     view_.stride[1] = row;
   }
   [[nodiscard]] spider_field view() const { return view_; }
@@ -103,6 +104,9 @@ void check_creation() {
          SPIDER_ERROR_RANKS, "has 3 dimensions, and heat2d has 2");
   MPI_Comm_free(&volume);
   MPI_Comm_free(&rows);
+  const std::array<std::int64_t, 3> images{0, 64, 64};
+  expect("no images", spider_grid_create(MPI_COMM_WORLD, heat2d_kernel(), images.data(), nullptr, &grid),
+         SPIDER_ERROR_EXTENT, "the whole has 0 planes, which are images of the kernel heat2d");
   expect("no grid", spider_grid_exchange(nullptr, nullptr, nullptr), SPIDER_ERROR_NULL, "the grid is null");
 }
 
@@ -133,8 +137,40 @@ void check_calls() {
   expect("a root that is no rank", spider_grid_gather(grid, &one, 4, nullptr), SPIDER_ERROR_RANKS,
          "root is rank 4 of 4");
   expect("a root without memory", spider_grid_scatter(grid, nullptr, 1, &one), SPIDER_ERROR_NULL, "rank 1: ");
+  spider_sweep sweep{};
+  sweep.size = sizeof sweep;
+  sweep.in = &one;
+  sweep.out = &two;
+  sweep.batch = 2;
+  expect("a batch", spider_grid_run(grid, &sweep, 1, nullptr), SPIDER_ERROR_UNSUPPORTED, "leave batch 0");
   expect("no steps", spider_grid_iterate(grid, &one, &two, 0, nullptr, nullptr), SPIDER_OK, "");
   expect("waiting", spider_grid_wait(grid, nullptr, 1), SPIDER_OK, "");
+  spider_grid_free(grid);
+}
+
+void check_images() {
+  const int rank = rank_of(MPI_COMM_WORLD);
+  const std::array<std::int64_t, 3> whole{3, 64, 96};
+  spider_grid* grid = nullptr;
+  expect("a grid of images",
+         spider_grid_create(MPI_COMM_WORLD, heat2d_kernel(), whole.data(), nullptr, &grid), SPIDER_OK, "");
+  const Field a(grid);
+  const Field b(grid);
+  const spider_field one = a.view();
+  const spider_field two = b.view();
+  expect("steps of images", spider_grid_iterate(grid, &one, &two, 2, nullptr, nullptr), SPIDER_OK, "");
+  spider_field broken = two;
+  if (rank == 1) broken.stride[0] -= 1;
+  expect("images that lie otherwise", spider_grid_iterate(grid, &one, &broken, 2, nullptr, nullptr),
+         SPIDER_ERROR_STRIDE, "rank 1: the images of the output lie");
+  broken = two;
+  if (rank == 2) broken.stride[0] = 0;
+  expect("images in one another", spider_grid_exchange(grid, &broken, nullptr), SPIDER_ERROR_STRIDE,
+         "rank 2: ");
+  broken = two;
+  if (rank == 3) broken.extent[0] = 1;
+  expect("one image", spider_grid_exchange(grid, &broken, nullptr), SPIDER_ERROR_EXTENT,
+         "rank 3: the field has extent 1 along z, and this rank's part has 3");
   spider_grid_free(grid);
 }
 
@@ -217,6 +253,7 @@ int main(int count, char** arguments) {
   failures += early ? 0 : 1;
   check_creation();
   check_calls();
+  check_images();
   check_files();
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank_of(MPI_COMM_WORLD) == 0) std::printf("%d refusals, %d failures\n", checks, failures);

@@ -20,9 +20,7 @@ using namespace random_cases;
 
 struct Case {
   std::string name;
-  Extents whole;
-  std::array<int, 3> parts;
-  bool cartesian;
+  Cut cut;
   std::int64_t steps;
   std::int64_t calls;  ///< that take the steps
   std::int64_t extra;  ///< columns that rows are longer; below 0 so many that rows are aligned
@@ -36,17 +34,8 @@ Case draw_case(const Kernels& kernels, int ranks, Random& random) {
       draw(random, 0, static_cast<std::int64_t>(kernels.names.size()) - 1))];
   const spider_kernel_info& info = *spider_info(Kernels::find(drawn.name));
   const std::array<Extents, 3> largest{Extents{1, 1, 900}, Extents{1, 90, 160}, Extents{30, 36, 60}};
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    const std::int64_t most = largest[static_cast<std::size_t>(info.dimensions - 1)][axis];
-    drawn.whole[axis] = most == 1 ? 1 : draw(random, (most + 3) / 4, most);
-  }
-  drawn.parts = {1, 1, 1};
-  for (int left = ranks, factor = 2; left > 1;) {
-    while (left % factor != 0) ++factor;
-    drawn.parts[static_cast<std::size_t>(draw(random, 3 - info.dimensions, 2))] *= factor;
-    left /= factor;
-  }
-  drawn.cartesian = draw(random, 0, 3) > 0;
+  drawn.cut =
+      draw_cut(largest[static_cast<std::size_t>(info.dimensions - 1)], info.dimensions, ranks, random);
   drawn.steps = draw(random, 1, 4);
   drawn.calls = draw(random, 1, 2);
   drawn.extra = draw(random, -2, 1) * 5;
@@ -141,22 +130,10 @@ struct Results {
   std::vector<double> stopped;  ///< of step_until
 };
 
-/// Numbers of all cells, row after row.
+/// Numbers of all cells of a field, row after row.
 std::vector<unsigned char> numbers_of(const Case& drawn, const spider_kernel_info& info, std::int32_t field) {
-  const Extents extent = extent_of(info, field, drawn.whole);
-  const auto bytes = static_cast<std::size_t>(bytes_of(info.field_storages[field]));
-  std::vector<unsigned char> cells;
-  for (std::int64_t z = 0; z < extent[0]; ++z) {
-    for (std::int64_t y = 0; y < extent[1]; ++y) {
-      for (std::int64_t x = 0; x < extent[2]; ++x) {
-        const std::uint64_t bits =
-            cell_bits(drawn.seed + static_cast<std::uint64_t>(field), z, y, x, info.field_storages[field]);
-        const auto* const first = reinterpret_cast<const unsigned char*>(&bits);
-        cells.insert(cells.end(), first, first + bytes);
-      }
-    }
-  }
-  return cells;
+  return cells_of(extent_of(info, field, drawn.cut.whole), drawn.seed + static_cast<std::uint64_t>(field),
+                  info.field_storages[field]);
 }
 
 /// The whole after the calls.
@@ -166,9 +143,10 @@ Results step_whole(const Case& drawn, const spider_kernel* kernel) {
   for (std::int32_t i = 0; i < info.field_count; ++i) {
     Extents low{};
     Extents high{};
-    if (spider_halo_of_field(kernel, i, drawn.whole.data(), nullptr, low.data(), high.data()) != SPIDER_OK)
+    if (spider_halo_of_field(kernel, i, drawn.cut.whole.data(), nullptr, low.data(), high.data()) !=
+        SPIDER_OK)
       std::abort();
-    state.add(info, drawn, {0, 0, 0}, extent_of(info, i, drawn.whole), low, high,
+    state.add(info, drawn, {0, 0, 0}, extent_of(info, i, drawn.cut.whole), low, high,
               [](const Extents&) { return true; });
   }
   for (std::int64_t call = 0; call < drawn.calls; ++call) {
@@ -185,15 +163,8 @@ Results step_whole(const Case& drawn, const spider_kernel* kernel) {
       spider_reductions_read(state.reductions(), results.reductions.data(), nullptr) != SPIDER_OK)
     std::abort();
   for (std::int32_t i = 0; i < info.field_count; ++i) {
-    const Extents extent = extent_of(info, i, drawn.whole);
-    auto& of_field = results.fields.emplace_back();
-    state.field(static_cast<std::size_t>(i)).fetch();
-    for (std::int64_t z = 0; z < extent[0]; ++z) {
-      for (std::int64_t y = 0; y < extent[1]; ++y) {
-        const unsigned char* const row = state.field(static_cast<std::size_t>(i)).at(z, y, 0);
-        of_field.insert(of_field.end(), row, row + extent[2] * bytes_of(info.field_storages[i]));
-      }
-    }
+    append_cells(state.field(static_cast<std::size_t>(i)), info.field_storages[i],
+                 results.fields.emplace_back());
   }
   if (state.reductions() != nullptr) {
     results.stopped = step_until(
@@ -203,53 +174,6 @@ Results step_whole(const Case& drawn, const spider_kernel* kernel) {
         });
   }
   return results;
-}
-
-/// The grid of a case; null where its parts are too narrow, or an axis cannot be cut.
-spider_grid* make_grid(const Case& drawn, const spider_kernel* kernel, MPI_Comm ranks, bool& failed) {
-  const spider_kernel_info& info = *spider_info(kernel);
-  MPI_Comm given = ranks;
-  if (drawn.cartesian) {
-    std::array<int, 3> periods{};
-    spider_grid* alone = nullptr;
-    if (spider_grid_create(MPI_COMM_SELF, kernel, drawn.whole.data(), nullptr, &alone) != SPIDER_OK)
-      std::abort();
-    for (std::size_t axis = 0; axis < 3; ++axis) periods[axis] = spider_grid_info(alone)->periodic[axis];
-    spider_grid_free(alone);
-    const int first = 3 - info.dimensions;
-    MPI_Cart_create(ranks, info.dimensions, drawn.parts.data() + first, periods.data() + first, 0, &given);
-  }
-  spider_grid* grid = nullptr;
-  const spider_status made = spider_grid_create(given, kernel, drawn.whole.data(), nullptr, &grid);
-  if (given != ranks) MPI_Comm_free(&given);
-  failed = made != SPIDER_OK && made != SPIDER_ERROR_EXTENT && made != SPIDER_ERROR_UNSUPPORTED;
-  if (failed) std::fprintf(stderr, "%s: %s\n", drawn.name.c_str(), spider_last_error());
-  return grid;
-}
-
-/// This rank's part of a field. The caller gives the cells beyond the whole's `halo` faces, as far as they
-/// belong to this part.
-void add_part(State& state, const Case& drawn, const spider_kernel_info& info,
-              const spider_grid_layout& layout) {
-  Extents extent{};
-  Extents low{};
-  Extents high{};
-  Extents origin{};
-  std::copy_n(layout.extent, 3, extent.begin());
-  std::copy_n(layout.low, 3, low.begin());
-  std::copy_n(layout.high, 3, high.begin());
-  std::copy_n(layout.part.origin, 3, origin.begin());
-  state.add(info, drawn, origin, extent, low, high, [&](const Extents& cell) {
-    bool beyond = false;
-    for (std::size_t axis = 0; axis < 3; ++axis) {
-      const bool at_low = layout.place[axis] == 0 && layout.periodic[axis] == 0;
-      const bool at_high = layout.place[axis] + 1 == layout.parts[axis] && layout.periodic[axis] == 0;
-      if (cell[axis] < origin[axis] && !at_low) return false;
-      if (cell[axis] >= origin[axis] + extent[axis] && !at_high) return false;
-      beyond = beyond || cell[axis] < 0 || cell[axis] >= layout.part.whole[axis];
-    }
-    return beyond;
-  });
 }
 
 /// Do steps until a bound end as those of one rank do?
@@ -270,9 +194,14 @@ bool stop_alike(State& state, spider_grid* grid, double bound, const Results& wa
 Verdict check_case(const Case& drawn, MPI_Comm ranks) {
   const spider_kernel* const kernel = Kernels::find(drawn.name);
   const spider_kernel_info& info = *spider_info(kernel);
-  bool failed = false;
-  spider_grid* const grid = make_grid(drawn, kernel, ranks, failed);
-  if (grid == nullptr) return failed ? Verdict::differs : Verdict::refused;
+  spider_status made = SPIDER_OK;
+  const Grid owner = make_grid(drawn.cut, kernel, ranks, made);
+  spider_grid* const grid = owner.get();
+  if (grid == nullptr) {  // where parts are too narrow, or an axis cannot be cut
+    if (made == SPIDER_ERROR_EXTENT || made == SPIDER_ERROR_UNSUPPORTED) return Verdict::refused;
+    std::fprintf(stderr, "%s: %s\n", drawn.name.c_str(), spider_last_error());
+    return Verdict::differs;
+  }
   note_transport(grid);
   int rank = 0;
   MPI_Comm_rank(ranks, &rank);
@@ -281,7 +210,9 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
   bool good = true;
   for (std::int32_t i = 0; i < info.field_count; ++i) {
     spider_grid* const own = spider_grid_of_field(grid, i);
-    add_part(state, drawn, info, *spider_grid_info(own));
+    const spider_grid_layout& layout = *spider_grid_info(own);
+    state.add(info, drawn, to_extents(layout.part.origin), to_extents(layout.extent), to_extents(layout.low),
+              to_extents(layout.high), [&](const Extents& cell) { return is_callers(layout, cell); });
     const std::vector<unsigned char> whole = numbers_of(drawn, info, i);
     const spider_field& view = state.field(static_cast<std::size_t>(i)).view();
     good = spider_grid_scatter(own, rank == 0 ? whole.data() : nullptr, 0, &view) == SPIDER_OK && good;
@@ -306,37 +237,19 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
     std::vector<unsigned char> whole = numbers_of(drawn, info, i);
     const spider_field& view = state.field(static_cast<std::size_t>(i)).view();
     if (spider_grid_gather(spider_grid_of_field(grid, i), &view, 0, whole.data()) != SPIDER_OK) same = 0;
-    if (rank != 0 || whole == wanted.fields[static_cast<std::size_t>(i)]) continue;
-    same = 0;
-    const std::size_t at = static_cast<std::size_t>(
-        std::mismatch(whole.begin(), whole.end(), wanted.fields[static_cast<std::size_t>(i)].begin()).first -
-        whole.begin());
-    const Extents extent = extent_of(info, i, drawn.whole);
-    const auto cell = static_cast<std::int64_t>(at) / bytes_of(info.field_storages[i]);
-    std::fprintf(stderr, "%s: the first cell is z %lld y %lld x %lld\n", info.field_names[i],
-                 static_cast<long long>(cell / extent[2] / extent[1]),
-                 static_cast<long long>(cell / extent[2] % extent[1]),
-                 static_cast<long long>(cell % extent[2]));
+    if (rank == 0 &&
+        !are_cells(whole, wanted.fields[static_cast<std::size_t>(i)], extent_of(info, i, drawn.cut.whole),
+                   info.field_storages[i], info.field_names[i]))
+      same = 0;
   }
   if (state.reductions() != nullptr && !stop_alike(state, grid, reductions[0], wanted, rank)) same = 0;
   MPI_Allreduce(MPI_IN_PLACE, &same, 1, MPI_INT, MPI_MIN, ranks);
-  spider_grid_free(grid);
   return same == 1 ? Verdict::same : Verdict::differs;
 }
 
-std::string in_words(const Case& drawn, int ranks) {
-  std::string text = drawn.name + ", " + std::to_string(ranks) + " ranks";
-  const char* separator = drawn.cartesian ? " as " : " as the grid divides them, not ";
-  for (const int count : drawn.parts) {
-    text += separator + std::to_string(count);
-    separator = " x ";
-  }
-  separator = ", ";
-  for (const std::int64_t count : drawn.whole) {
-    text += separator + std::to_string(count);
-    separator = " x ";
-  }
-  return text + ", " + std::to_string(drawn.calls) + " calls of " + std::to_string(drawn.steps) + " steps";
+std::string tell(const Case& drawn, int ranks) {
+  return in_words(drawn.name, drawn.cut, ranks) + ", " + std::to_string(drawn.calls) + " calls of " +
+         std::to_string(drawn.steps) + " steps";
 }
 
 int run(int count, char** arguments) {
@@ -347,8 +260,7 @@ int run(int count, char** arguments) {
   int of_launches = 0;
   int with_reductions = 0;
   const Counts counts = for_each_case(
-      wanted, [&](int ranks, Random& random) { return draw_case(kernels, ranks, random); }, check_case,
-      in_words,
+      wanted, [&](int ranks, Random& random) { return draw_case(kernels, ranks, random); }, check_case, tell,
       [&](const Case& drawn) {
         const spider_kernel_info& info = *spider_info(Kernels::find(drawn.name));
         ++by_dimension[static_cast<std::size_t>(info.dimensions)];

@@ -125,7 +125,8 @@ module spider_distributed
 
 contains
 
-  !> Cuts `whole` (z, y, x) over the ranks of the communicator. `periodic` says what the caller expects of the kernel's rules.
+  !> Cuts `whole` (z, y, x) over the ranks of the communicator; planes of a kernel without z are images of a batch. `periodic` says
+  !> what the caller expects of the kernel's rules.
   integer(c_int32_t) function spider_grid_create(communicator, kernel, whole, grid, periodic) result(status)
     integer, intent(in) :: communicator
     type(c_ptr), intent(in) :: kernel

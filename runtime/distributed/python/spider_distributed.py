@@ -100,21 +100,21 @@ class FieldGrid:
 
     `shape` and `origin` are those of this rank's part, `whole` the extents of all parts, `halo` the cells around the part, `parts`
     the ranks along each axis, `place` this one's among them. A system's field has one cell along axes on which it has none, and
-    all ranks along those have all of it.
+    all ranks along those have all of it. `has_images` where the first of the axes is that of a batch's images.
     """
 
-    def __init__(self, kernel: spider.Kernel, storage: str, handle: Any):
-        self.kernel, self.library = kernel, kernel.library
+    def __init__(self, kernel: spider.Kernel, storage: str, handle: Any, has_images: bool = False):
+        self.kernel, self.library, self.has_images = kernel, kernel.library, has_images
         self._handle = handle
         self._c = _open(self.library)
         self._info = dataclasses.replace(kernel.info, storage=storage)
         layout = self._c.spider_grid_info(handle).contents
         self.rank, self.ranks = layout.rank, layout.ranks
-        own = slice(3 - kernel.info.dimensions, 3)
-        self.parts, self.place = tuple(layout.parts)[own], tuple(layout.place)[own]
-        self.shape, self.origin = tuple(layout.extent)[own], tuple(layout.origin)[own]
-        self.whole = tuple(layout.whole)[own]
-        self.halo = tuple(zip(layout.low, layout.high))[own]
+        axes = [*([0] if has_images else []), *range(3 - kernel.info.dimensions, 3)]
+        self.parts, self.place, self.shape, self.origin, self.whole, self.halo = (
+            tuple(values[axis] for axis in axes)
+            for values in (layout.parts, layout.place, layout.extent, layout.origin, layout.whole,
+                           list(zip(layout.low, layout.high))))
 
     def field(self) -> spider.Field:
         """A field for this rank's part, all zero."""
@@ -166,8 +166,14 @@ class FieldGrid:
 
     def _view(self, array: Any) -> Any:
         """An array of the grid's storage, with its halo."""
-        view = spider._View.of(array, self._info, True)
+        view = spider._View.of(array, self._info, True, self.has_images)
         self._require_halo(array, view)
+        return self._field_of(view)
+
+    def _field_of(self, view: spider._View) -> spider._Field:
+        """As the grid takes it: images are planes."""
+        if self.has_images:
+            view.field.extent[0], view.field.stride[0] = view.images, view.image_stride
         return view.field
 
     def _require_halo(self, array: Any, view: Any) -> None:
@@ -186,7 +192,8 @@ class FieldGrid:
 
 class Grid(FieldGrid):
     """A whole field of these extents (planes, rows, columns), or those of a system of equations, cut into a part for each rank
-    of the communicator.
+    of the communicator. One extent more than a kernel of one or two dimensions has, the first, is a number of images: each rank
+    has its part of each, and calls are for all.
 
     `periodic` is what the caller expects of the kernel's rules, axis by axis. Of a system of_field() has the parts of each field,
     and `halo` is the most that one of them keeps.
@@ -196,16 +203,19 @@ class Grid(FieldGrid):
         self._handle = None
         self._of_fields: dict[str, FieldGrid] = {}
         functions, axes, whole = _open(kernel.library), kernel.info.dimensions, tuple(whole)
-        if len(whole) != axes:
-            raise ValueError(f"{kernel.info.name} has {axes} axes, not {len(whole)}")
+        has_images = len(whole) == axes + 1 and axes < 3 and not kernel.info.is_system
+        if len(whole) != axes and not has_images:
+            raise ValueError(f"{kernel.info.name} has {axes} axes, not {len(whole)}; of a batch, which kernels of one and two "
+                             "dimensions that are no systems take, the number of images comes first")
         expected = None
         if periodic is not None:
             expected = ctypes.byref(_places(*([0] * (3 - axes)), *(int(bool(value)) for value in periodic)))
         handle = _pointer()
-        extents = _triple(*([1] * (3 - axes)), *whole)
+        images = whole[0] if has_images else 1
+        extents = _triple(*([images, 1, 1][:3 - axes]), *whole[has_images:])
         status = functions.spider_grid_create_f(communicator.py2f(), kernel._handle, extents, expected, ctypes.byref(handle))
         kernel.library._check(status)
-        super().__init__(kernel, kernel.info.storage, handle)
+        super().__init__(kernel, kernel.info.storage, handle, has_images)
 
     def close(self) -> None:
         """Before MPI ends; mpi4py ends it when Python does."""
@@ -338,7 +348,7 @@ class Grid(FieldGrid):
 
     def _further(self, array: Any, storage: str) -> Any:
         """A further field of that storage, with the halo that a sweep of several steps reads."""
-        view = spider._View.of(array, dataclasses.replace(self.kernel.info, storage=storage), False)
+        view = spider._View.of(array, dataclasses.replace(self.kernel.info, storage=storage), False, self.has_images)
         if self.kernel.info.steps > 1:
             self._require_halo(array, view)
-        return view.field
+        return self._field_of(view)

@@ -4,12 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "fields.h"
 #include "host_copy.h"
+#include "images.h"
 #include "parts.h"
 #include "report.h"
 #include "system_cut.h"
@@ -137,7 +139,8 @@ Outcome divide_ranks(MPI_Comm communicator, const spider_kernel& kernel, const E
             std::string("along each axis some fields of ") + kernel.info.name +
                 " are periodic and others are not: it has no axis that can be cut, and takes one rank"};
   }
-  const CutField field = is_system ? hull_of_system(kernel) : input_of(kernel, kernel.info.steps);
+  const CutField field = is_system ? hull_of_system(kernel)
+                                   : input_of(kernel, kernel.info.steps, count_images(kernel, whole.data()));
   parts = choose_parts(field, whole, cut, ranks);
   if (parts[0] > 0) return {};
   std::array<int, 3> counts{};
@@ -219,21 +222,39 @@ Outcome make_transport(spider_grid& grid) {
   return agree(communicator, made.outcome);
 }
 
+/// Whether MPI and kernels can count the cells of each message.
+Outcome check_messages(const Messages& messages) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  for (const Message& message : messages.all) {
+    const std::int64_t cells = std::max(count_cells(message.send), count_cells(message.receive));
+    if (cells <= most) continue;
+    return {SPIDER_ERROR_EXTENT, "a halo has " + std::to_string(cells) +
+                                     " cells, of all images together, and no more than " +
+                                     std::to_string(most) + " are exchanged: give a grid fewer images"};
+  }
+  return {};
+}
+
 /// This rank's part of the fields, and what is exchanged.
 Outcome cut(spider_grid& grid, const spider_kernel& kernel, const Extents& whole, const Parts& parts,
             std::int32_t rank) {
   grid.kernel = &kernel;
   grid.element_bytes = element_bytes(kernel);
-  grid.cut = kernel.system != nullptr ? hull_of_system(kernel) : input_of(kernel, kernel.info.steps);
+  grid.images = count_images(kernel, whole.data());
+  grid.cut =
+      kernel.system != nullptr ? hull_of_system(kernel) : input_of(kernel, kernel.info.steps, grid.images);
   const LayoutOutcome made = make_layout(grid.cut, whole, parts, rank);
   if (made.outcome.status != SPIDER_OK && kernel.system == nullptr) return made.outcome;
   grid.layout = made.layout;
   if (kernel.system != nullptr) return cut_system(grid, whole, parts);
   grid.messages = make_messages(grid.cut, grid.layout);
-  const CutField of_a_step = input_of(kernel, 1);
+  const CutField of_a_step = input_of(kernel, 1, grid.images);
   grid.messages_of_a_step = make_messages(of_a_step, make_layout(of_a_step, whole, parts, rank).layout);
-  grid.boxes = divide_part(grid.cut, grid.layout);
-  return {};
+  spider_grid_layout of_image = grid.layout;
+  if (grid.images > 1) of_image.extent[0] = of_image.part.whole[0] = 1;
+  grid.part = of_image.part;
+  grid.boxes = divide_part(grid.cut, of_image);
+  return check_messages(grid.messages);
 }
 
 /// Does a sweep wait for its halo, rather than leave rims to later launches? Rims of several steps compute
@@ -280,16 +301,17 @@ Outcome build(spider_grid& grid, MPI_Comm original, const spider_kernel* kernel,
   Parts parts{};
   int rank = 0;
   MPI_Comm_rank(communicator, &rank);
-  if (fit.status == SPIDER_OK) {
-    const spider_field all{nullptr, {whole[0], whole[1], whole[2]}, {0, 0}};
-    fit = check_extents(*kernel, all, "the whole");
-  }
+  keep_first(fit, check_images(*kernel, whole));
+  const spider_field of_image{
+      nullptr, {kernel->info.dimensions == 3 ? whole[0] : 1, whole[1], whole[2]}, {0, 0}};
+  keep_first(fit, check_extents(*kernel, of_image, "the whole"));
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;  // what follows is collective
   fit = place_ranks(original, *kernel, {whole[0], whole[1], whole[2]}, parts);
   if (fit.status == SPIDER_OK) fit = cut(grid, *kernel, {whole[0], whole[1], whole[2]}, parts, rank);
   if (fit = agree(communicator, fit); fit.status != SPIDER_OK) return fit;
   if (fit = make_transport(grid); fit.status != SPIDER_OK) return fit;
-  grid.routes = grid.transport->routes() + way_of_rims(grid);
+  for (const bool into_fields : {false, true})
+    grid.routes[into_fields ? 1 : 0] = grid.transport->routes(into_fields) + way_of_rims(grid);
   for (const auto& field : grid.fields) {
     field->transport = grid.transport;
     field->routes = grid.routes;
@@ -320,10 +342,10 @@ Outcome create(MPI_Comm original, const spider_kernel* kernel, const std::int64_
   return built;
 }
 
-/// The sweeps that take turns, of this rank's part.
+/// The sweeps that take turns, of this rank's part. The sweep has first images.
 std::vector<spider_sweep> turns_of(const spider_grid& grid, const spider_sweep& sweep) {
   spider_sweep first = sweep;
-  first.part = &grid.layout.part;
+  first.part = &grid.part;
   return rotate(first);
 }
 
@@ -405,7 +427,8 @@ Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::in
   }
   if (sweep->batch > 1)
     return {SPIDER_ERROR_UNSUPPORTED,
-            "a grid sweeps one field, no batch: leave batch 0, and call it for each"};
+            "a sweep of a grid has no batch of its own: leave batch 0. Images are the planes of a grid of a "
+            "kernel of one or two dimensions; for others call it for each image"};
   const bool is_system = grid.kernel->system != nullptr;
   if (!is_system && (sweep->in == nullptr || sweep->out == nullptr))
     return {SPIDER_ERROR_NULL, "a field is null"};
@@ -418,7 +441,9 @@ Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::in
   if (is_system) return check_system_steps(grid, *sweep);
   const std::vector<TurnField> fields = fields_of(*sweep);
   if (Outcome fit = check_turns(grid, fields); fit.status != SPIDER_OK) return fit;
-  std::vector<spider_sweep> turns = turns_of(grid, *sweep);
+  if (Outcome fit = check_images_of(*grid.kernel, *sweep, grid.images); fit.status != SPIDER_OK) return fit;
+  const FirstImages first(*grid.kernel, *sweep, grid.images);
+  std::vector<spider_sweep> turns = turns_of(grid, first.sweep());
   if (sweep->out_previous != nullptr) {
     for (const spider_sweep& single : rotate_in_place(turns.front())) turns.push_back(single);
   }
@@ -433,6 +458,12 @@ Outcome check_sweeps(const spider_grid& grid, const spider_sweep* sweep, std::in
   return exchanges_fields(grid) ? check_further(grid, *sweep, fields) : Outcome{};
 }
 
+/// The exchange of all images of a field, of which sweeps have the first.
+Exchange exchange_of(const spider_grid& grid, spider_field field, const Messages& messages) {
+  field.extent[0] = grid.layout.extent[0];
+  return {field, &messages, grid.element_bytes};
+}
+
 /// One sweep. A rank that failed goes on exchanging, for the others wait for it.
 void sweep_part(spider_grid& grid, const spider_sweep& sweep, std::int32_t steps, bool after_rims,
                 Outcome& outcome) {
@@ -441,11 +472,10 @@ void sweep_part(spider_grid& grid, const spider_sweep& sweep, std::int32_t steps
   // A single step reads the one before at its points alone.
   if (sweep.previous != nullptr && steps > 1) {
     keep_first(outcome,
-               transport.begin({{*sweep.previous, &messages, grid.element_bytes}}, sweep.stream, after_rims));
+               transport.begin({exchange_of(grid, *sweep.previous, messages)}, sweep.stream, after_rims));
     keep_first(outcome, transport.complete());
   }
-  keep_first(outcome,
-             transport.begin({{*sweep.in, &messages, grid.element_bytes}}, sweep.stream, after_rims));
+  keep_first(outcome, transport.begin({exchange_of(grid, *sweep.in, messages)}, sweep.stream, after_rims));
   sweep_boxes(grid, sweep, grid.boxes.interior, steps, sweep.stream, outcome);
   keep_first(outcome, transport.complete());
   sweep_boxes(grid, sweep, grid.boxes.rims, steps, transport.rim_stream(sweep.stream), outcome);
@@ -486,7 +516,7 @@ class PartSweeps {
     }
     Transport& transport = *grid_.transport;
     if (!is_filled_)
-      keep_first(outcome, transport.begin({{*sweep.in, &messages_of(grid_, turn.steps), grid_.element_bytes}},
+      keep_first(outcome, transport.begin({exchange_of(grid_, *sweep.in, messages_of(grid_, turn.steps))},
                                           sweep.stream, is_behind_rims_));
     keep_first(outcome, transport.complete());
     keep_first(outcome, transport.join(sweep.stream));
@@ -497,7 +527,7 @@ class PartSweeps {
     if (outcome.status == SPIDER_OK) outcome = with_rims.sweep.launch(*grid_.kernel, sweep.stream);
     const bool is_launched = outcome.status == SPIDER_OK;
     keep_first(outcome, transport.begin_behind_rims(
-                            {{*sweep.out, turn.next, grid_.element_bytes}},
+                            {exchange_of(grid_, *sweep.out, *turn.next)},
                             is_launched ? static_cast<std::uint32_t>(with_rims.rim_blocks) : 0));
   }
 
@@ -541,7 +571,7 @@ class PartSweeps {
 
 /// Fills the halo of a field. A rank that failed goes on exchanging, for the others wait for it.
 Outcome fill_halo(spider_grid& grid, const spider_field& field, void* stream) {
-  Outcome filled = grid.transport->begin({{field, &grid.messages, grid.element_bytes}}, stream, false);
+  Outcome filled = grid.transport->begin({exchange_of(grid, field, grid.messages)}, stream, false);
   keep_first(filled, grid.transport->complete());
   keep_first(filled, grid.transport->join(stream));
   return filled;
@@ -588,19 +618,21 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
   if (do_rims_read_halos(*grid.kernel, steps)) {
     for (const TurnField& field : fields_of(*sweep)) {
       for (const Messages* messages : {&grid.messages, &grid.messages_of_a_step})
-        filled.push_back({*field.field, messages, grid.element_bytes});
+        filled.push_back(exchange_of(grid, *field.field, *messages));
     }
   }
   if (Outcome opened = agree(communicator, grid.transport->open_fields(filled, sweep->stream));
       opened.status != SPIDER_OK)
     return opened;
+  grid.went_into_fields = grid.transport->are_fields_open();
   Outcome swept;
   for (std::int32_t i = 0; exchanges_fields(grid) && i < grid.kernel->info.field_count; ++i) {
     if (grid.kernel->info.field_storages[i] == grid.kernel->info.storage)
       keep_first(swept, fill_halo(grid, *sweep->fields[i], sweep->stream));
   }
   std::size_t turn = 0;
-  std::vector<spider_sweep> turns = turns_of(grid, *sweep);
+  const FirstImages first(*grid.kernel, *sweep, grid.images);
+  std::vector<spider_sweep> turns = turns_of(grid, first.sweep());
   bool in_pairs = sweep->out_previous != nullptr;
   PartSweeps sweeps(grid);
   for (std::int64_t left = steps; left > 0;) {
@@ -626,7 +658,7 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
     turn = (turn + 1) % turns.size();
   }
   grid.transport->close_fields();
-  if (result != nullptr) *result = turns[turn].in;
+  if (result != nullptr) *result = first.whole_of(turns[turn].in);
   return agree(communicator, swept);
 }
 
@@ -956,7 +988,7 @@ const spider_grid_layout* spider_grid_info(const spider_grid* grid) {
 }
 
 const char* spider_grid_transport(const spider_grid* grid) {
-  return grid == nullptr ? nullptr : grid->routes.c_str();
+  return grid == nullptr ? nullptr : grid->routes[grid->went_into_fields ? 1 : 0].c_str();
 }
 
 spider_status spider_grid_exchange(spider_grid* grid, const spider_field* field, void* stream) {

@@ -4,6 +4,7 @@
 #include <spider/distributed.h>
 #include <spider/kernel.h>
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -63,13 +64,17 @@ struct spider_grid {
   spider::distributed::CutField cut;  ///< the input; of a system the hull of its fields, or one of them
   std::int64_t element_bytes = 0;     ///< of that
   spider_grid_layout layout{};
+  std::int64_t images = 1;  ///< of each field: its planes, where the kernel sweeps none together
+  spider_part part{};       ///< of an image
   spider::distributed::Messages messages;            ///< of all steps of a sweep
   spider::distributed::Messages messages_of_a_step;  ///< fewer cells, in the same order
-  spider::distributed::Boxes boxes;
+  spider::distributed::Boxes boxes;                  ///< of an image
   spider::RimCuts rim_cuts;
   std::shared_ptr<spider::distributed::Transport> transport;
-  std::string routes;        ///< of its halos, in words
-  bool is_of_field = false;  ///< one of a system's fields?
+  /// Of its halos, in words: by slots or messages, and where fields are open.
+  std::array<std::string, 2> routes;
+  bool went_into_fields = false;  ///< in the last call that took steps
+  bool is_of_field = false;       ///< one of a system's fields?
   /// Of a system.
   std::vector<std::unique_ptr<spider_grid>> fields;
   std::vector<spider::distributed::GridLaunch> launches;

@@ -205,10 +205,10 @@ void place_axis(const CutField& field, int axis, std::int64_t whole, spider_grid
 
 }  // namespace
 
-CutField input_of(const spider_kernel& kernel, std::int32_t steps) {
+CutField input_of(const spider_kernel& kernel, std::int32_t steps, std::int64_t images) {
   CutField field{kernel.info.name, kernel.info.storage};
   for (int axis = 0; axis < 3; ++axis) {
-    field.axes[axis] = axis >= 3 - kernel.info.dimensions;
+    field.axes[axis] = axis >= 3 - kernel.info.dimensions || (axis == 0 && images > 1);
     std::copy_n(kernel.faces[axis], 2, field.faces[axis]);
     field.reach_low[axis] = kernel.info.reach_low[axis] / kernel.info.steps * steps;
     field.reach_high[axis] = kernel.info.reach_high[axis] / kernel.info.steps * steps;

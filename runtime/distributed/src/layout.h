@@ -22,14 +22,15 @@ using backend::Outcome;
 struct CutField {
   std::string name;  ///< for words: of its kernel, or "the field u of waves2d"
   std::int32_t storage = SPIDER_F32;
-  bool axes[3] = {true, true, true};  ///< has it cells along z, y, x? Elsewhere it is the same for all
+  bool axes[3] = {true, true, true};  ///< has it cells along z, y, x? Elsewhere it is the same for all;
+                                      ///< of kernels without planes z is that of images
   Face faces[3][2] = {};              ///< as spider_kernel::faces
   std::int64_t reach_low[3] = {};     ///< how far sweeps look below a point, >= 0
   std::int64_t reach_high[3] = {};    ///< and above it
 };
 
-/// The input of a kernel that is no system, as so many of its steps read it.
-[[nodiscard]] CutField input_of(const spider_kernel& kernel, std::int32_t steps);
+/// The input of a kernel that is no system, as so many of its steps read it; of so many images.
+[[nodiscard]] CutField input_of(const spider_kernel& kernel, std::int32_t steps, std::int64_t images = 1);
 
 /// Where along an axis a part begins; that of part `parts` is the axis's extent. Parts begin at multiples of
 /// `unit` cells.

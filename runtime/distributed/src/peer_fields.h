@@ -28,6 +28,7 @@ class PeerFields {
   [[nodiscard]] Outcome open(MPI_Comm communicator, const Exchanges& fields, bool can, cudaStream_t stream);
   /// Later exchanges do not use them.
   void close() { are_in_use_ = false; }
+  [[nodiscard]] bool are_open() const { return are_in_use_; }
 
   [[nodiscard]] bool has(const spider_field& field) const { return are_in_use_ && find(field) < own_.size(); }
   /// The field of a rank that gets messages which takes the place of this one there; has() says yes.

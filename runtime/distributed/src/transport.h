@@ -43,6 +43,8 @@ class Transport {
   /// neighbours' fields, until close_fields.
   [[nodiscard]] virtual Outcome open_fields(const Exchanges& /*fields*/, void* /*stream*/) { return {}; }
   virtual void close_fields() {}
+  /// Between these two: could all ranks?
+  [[nodiscard]] virtual bool are_fields_open() const { return false; }
 
   /// What the rim blocks of a sweep on the stream are to raise (RimGrid::counter), so that begin_behind_rims
   /// can follow; null where there is no such way.
@@ -61,8 +63,8 @@ class Transport {
 
   /// Waits for the stream at most so many seconds; 0: for ever.
   [[nodiscard]] virtual Outcome wait(void* stream, double seconds) = 0;
-  /// How halos come to this rank and leave it, in words.
-  [[nodiscard]] virtual std::string routes() const = 0;
+  /// How halos come to this rank and leave it, in words; with fields that are open or without.
+  [[nodiscard]] virtual std::string routes(bool into_fields) const = 0;
   /// What went wrong since; a sweep of a rank that failed must not keep the others waiting.
   [[nodiscard]] virtual Outcome state() = 0;
 };

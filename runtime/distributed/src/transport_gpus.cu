@@ -90,6 +90,7 @@ class GpuTransport final : public Transport {
   }
 
   void close_fields() override { fields_.close(); }
+  [[nodiscard]] bool are_fields_open() const override { return fields_.are_open(); }
 
   std::uint32_t* rim_counter(void* stream) override {
     if (communicator_ != nullptr || are_signals_off_) return nullptr;
@@ -137,12 +138,13 @@ class GpuTransport final : public Transport {
     }
   }
 
-  [[nodiscard]] std::string routes() const override {
+  [[nodiscard]] std::string routes(bool into_fields) const override {
     const auto some = [](int count, const char* how) {
       return count == 0 ? std::string()
                         : how + std::to_string(count) + (count == 1 ? " neighbour" : " neighbours");
     };
-    const std::string by_peers = some(peers_.count_peers(), "copies into the memory of ");
+    const std::string by_peers =
+        some(peers_.count_peers(), into_fields ? "copies into fields of " : "copies into slots of ");
     const std::string by_nccl = some(peers_.count_others(), "NCCL with ");
     return by_peers + (by_peers.empty() || by_nccl.empty() ? "" : ", ") + by_nccl;
   }

@@ -80,7 +80,7 @@ class MpiTransport final : public Transport {
   void* rim_stream(void* stream) override { return stream; }
   Outcome join(void* /*stream*/) override { return {}; }
   Outcome wait(void* /*stream*/, double /*seconds*/) override { return {}; }
-  [[nodiscard]] std::string routes() const override { return "MPI"; }
+  [[nodiscard]] std::string routes(bool /*into_fields*/) const override { return "MPI"; }
   Outcome state() override { return {}; }
 
  private:

@@ -611,8 +611,11 @@ class Update {
                                                 " stores another type in " + name +
                                                 " than the elements of this field");
     }
-    if (field.c_field().data != nullptr)
-      check_halo(kernel_, field, Halo::of_fields(kernel_, field.extents()));
+    if (field.c_field().data != nullptr) {
+      Extents extents = field.extents();
+      if (information.dimensions < 3) extents[0] = 1;  // a grid's planes are images
+      check_halo(kernel_, field, Halo::of_fields(kernel_, extents));
+    }
     fields_[index] = &field.c_field();
     return *this;
   }

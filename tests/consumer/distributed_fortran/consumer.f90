@@ -67,10 +67,52 @@ program consumer
     call spider_field_destroy(other)
   end if
   call require(spider_grid_free(grid))
+  call check_images()
   call check_waves()
   call MPI_Finalize(error)
 
 contains
+
+  !> Images of a batch: planes of a grid.
+  subroutine check_images()
+    integer(c_int64_t), parameter :: images = 3
+    real(c_float), target :: all(130, 61, images), stepped(130, 61, images)
+    real(c_float), pointer :: cells(:, :, :)
+    type(spider_field), target :: fields(2)
+    integer :: k
+
+    do k = 1, int(images)
+      all(:, :, k) = values / k
+    end do
+    call require(spider_grid_create(MPI_COMM_WORLD, diffusion_kernel(), [images, whole(2:)], grid))
+    layout = spider_get_layout(grid)
+    do k = 1, 2
+      allocate (cells(1 - layout%low(3):layout%extent(3) + layout%high(3), &
+                      1 - layout%low(2):layout%extent(2) + layout%high(2), images), source=0.0_c_float)
+      fields(k)%data = c_loc(cells(1, 1, 1))
+      fields(k)%extent = layout%extent
+      fields(k)%stride = [size(cells, 1, c_int64_t) * size(cells, 2, c_int64_t), size(cells, 1, c_int64_t)]
+    end do
+    call require(spider_grid_scatter(grid, c_loc(all), 0_c_int32_t, fields(1)))
+    call require(spider_grid_iterate(grid, fields(1), fields(2), 2_c_int64_t, c_null_ptr, result))
+    call require(spider_grid_wait(grid, c_null_ptr, 60.0_c_double))
+    call require(spider_grid_gather(grid, fields(1), 0_c_int32_t, c_loc(stepped)))
+    if (rank == 0) then
+      call require(spider_field_create(diffusion_kernel(), shape(values), one))
+      call require(spider_field_create(diffusion_kernel(), shape(values), other))
+      do k = 1, int(images)
+        call require(spider_field_set(one, all(:, :, k)))
+        call require(spider_field_iterate(diffusion_kernel(), one, other, 2, c_null_ptr, in_other))
+        call require(spider_field_get(one, alone))
+        if (any(transfer(stepped(:, :, k), [1_c_int32_t]) /= transfer(alone, [1_c_int32_t]))) &
+          error stop 'not what one rank computes of an image'
+      end do
+      print '(a, i0, a, i0, a)', 'Fortran: ', images, ' images on ', layout%ranks, ' ranks, the bits of one'
+      call spider_field_destroy(one)
+      call spider_field_destroy(other)
+    end if
+    call require(spider_grid_free(grid))
+  end subroutine
 
   !> A system of equations: each field by the grid of its own.
   subroutine check_waves()

@@ -45,6 +45,31 @@ with spider_distributed.Grid(ranks, kernel, whole, periodic=(True, False)) as gr
         os.remove("python_after.npy")
         print(f"Python: {grid.ranks} ranks as {grid.parts}, the bits of one")
 
+# Images of a batch: the grid has a part of each.
+images = 3
+with spider_distributed.Grid(ranks, kernel, (images, *whole)) as grid:
+    a, b = grid.field(), grid.field()
+    before = numpy.random.default_rng(4).random((images, *whole), numpy.float32)
+    assert grid.has_images and grid.whole == before.shape and grid.shape[0] == images and grid.parts[0] == 1
+    last = grid.iterate(grid.scatter(before if grid.rank == 0 else None, a), b, steps=7)
+    grid.wait(seconds=60)
+    grid.write_npy(last, "python_images.npy")
+    after = grid.gather(last)
+    if grid.rank == 0:
+        for image, found in zip(before, after):
+            one, other = library.field(kernel, *whole).upload(image), library.field(kernel, *whole)
+            alone = kernel.iterate(one, other, steps=7)
+            library.synchronize()
+            assert (found == alone.download()).all(), "not what one rank computes of an image"
+        assert (numpy.load("python_images.npy") == after).all()
+        os.remove("python_images.npy")
+        print(f"Python: {images} images on {grid.ranks} ranks as {grid.parts}, the bits of one")
+try:
+    spider_distributed.Grid(ranks, library.kernel("waves"), (images, *whole))
+    sys.exit("images of a system were not refused")
+except ValueError as error:
+    assert "the number of images comes first" in str(error), error
+
 # An update: a field, a number, the step before, which is also the output. Numbers of any type become those of the kernel.
 wave = library.kernel("wave")
 with spider_distributed.Grid(ranks, wave, whole) as grid:
@@ -59,11 +84,32 @@ with spider_distributed.Grid(ranks, wave, whole) as grid:
     assert last is u_old
     after = grid.gather(last)
     if grid.rank == 0:
-        one, other, c = (library.field(wave, *whole).upload(values) for values in (before, before, speed))
-        alone = wave.run(one, other, other, [c], [0.125], steps=5)
+        one, other, all_c = (library.field(wave, *whole).upload(values) for values in (before, before, speed))
+        alone = wave.run(one, other, other, [all_c], [0.125], steps=5)
         library.synchronize()
         after = (after.astype(numpy.uint32) << 16).view(numpy.float32)
         assert (after == alone.download()).all() and after.std() > 0.1, "not what one rank computes"
+
+    # Sources and receivers between steps, of the part that has them; their values are in the host's memory here.
+    if wave.info.on_host:
+        cells = [(30, 64), (31, 65)]
+        own = [tuple(index - begin for index, begin in zip(cell, grid.origin)) for cell in cells
+               if all(begin <= index < begin + n for index, begin, n in zip(cell, grid.origin, grid.shape))]
+        points, found = wave.points(grid.shape, own), numpy.empty(len(own), numpy.float32)
+        u, u_old = u_old, u
+        for _ in range(3):
+            points.add(u, numpy.ones(len(own), numpy.float32))
+            u, u_old = grid.run(u, u_old, u_old, [c], [0.125]), u
+        found = numpy.concatenate(ranks.allgather(points.read(u, found)))
+        after = grid.gather(u)
+        if grid.rank == 0:
+            one, other, points = other, one, wave.points(whole, cells)
+            for _ in range(3):
+                points.add(one, numpy.ones(len(cells), numpy.float32))
+                one, other = wave.run(one, other, other, [all_c], [0.125]), one
+            alone = one.download()
+            assert ((after.astype(numpy.uint32) << 16).view(numpy.float32) == alone).all(), "not what one rank computes"
+            assert sorted(found) == sorted(alone[cell] for cell in cells)
     try:  # the other ranks do not wait for what one cannot give
         grid.scatter(before + 1j if grid.rank == 0 else None, u)
     except (TypeError, spider.Error) as error:

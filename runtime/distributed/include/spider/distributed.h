@@ -41,9 +41,10 @@ typedef struct spider_grid_layout {
 } spider_grid_layout;
 
 /** Cuts `whole` over the ranks of `communicator`, which is duplicated. Of a system `whole` is that of fields
- * with all axes. A Cartesian communicator is used as it
- * is: its dimensions are z, y, x, or the first of them; otherwise the ranks are divided so that a step takes
- * the least time by estimate.
+ * with all axes. Planes of a kernel of one or two dimensions that is no system are images of a batch: each
+ * rank has its part of each, as planes of its fields. A Cartesian communicator is used as it is: its
+ * dimensions are z, y, x, or the first of them; otherwise the ranks are divided so that a step takes the
+ * least time by estimate.
  * `periodic` says for z, y, x what the caller expects of the kernel's rules; NULL expects nothing. Ranks that
  * differ in kernel or extents, a Cartesian communicator or `periodic` that contradict the kernel's rules, and
  * parts narrower than the halo are refused, and cuts of an axis along which some fields of a system are
@@ -70,9 +71,10 @@ SPIDER_PUBLIC spider_grid* spider_grid_of_field(const spider_grid* grid, int32_t
  * keeps. Not collective. */
 SPIDER_PUBLIC const spider_grid_layout* spider_grid_info(const spider_grid* grid);
 
-/** How halos come to this rank and leave it, in words: "copies into the memory of 2 neighbours", "NCCL with 1
- * neighbour", both, or "MPI"; empty where GPUs have no neighbours. Valid as long as the grid; NULL where that
- * is. Not collective. */
+/** How halos come to this rank and leave it, in words: "copies into slots of 2 neighbours", "NCCL with 1
+ * neighbour", both, or "MPI"; "copies into fields of 2 neighbours" behind a call of spider_grid_iterate or
+ * spider_grid_run whose exchanges, but the first, took no slots. Empty where GPUs have no neighbours. Valid
+ * as long as the grid; NULL where that is. Not collective. */
 SPIDER_PUBLIC const char* spider_grid_transport(const spider_grid* grid);
 
 /** Fills the halo of `field`, corners included, from the other ranks, in the order of `stream`. Cells beyond
@@ -87,11 +89,12 @@ SPIDER_PUBLIC spider_status spider_grid_iterate(spider_grid* grid, const spider_
                                                 const spider_field** result);
 
 /** The same for a sweep with all that a kernel takes, as spider_run_steps: previous and further fields and
- * scalars. Its part and box stay NULL and 0. The fields that take turns all have the grid's halo, with
+ * scalars. Its part, box and batch stay NULL and 0. The fields that take turns all have the grid's halo, with
  * out_previous two pairs of them, of which a sweep of several steps fills the halos of both; further ones
  * need none, and are not exchanged. But where a sweep of the kernel has several steps, further fields have
  * that halo, too, which is filled once in each call; on more than one rank they are then of the kernel's
- * storage, else SPIDER_ERROR_UNSUPPORTED.
+ * storage, else SPIDER_ERROR_UNSUPPORTED. Images of the fields that take turns lie equally far apart; further
+ * fields have as many, and where sweeps have one step may have a stride of 0, so that all images have one.
  *
  * Of a system: before a launch the halos are filled of the fields that it reads around its points and that
  * were written since, or are read for the first time in this call. All fields and outputs keep the halo of

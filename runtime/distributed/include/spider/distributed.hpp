@@ -29,7 +29,8 @@ inline void select_device(MPI_Comm communicator) {
 /// that only tell are collective, and throw Error on all ranks if on one.
 class Grid {
  public:
-  /// `whole` is planes, rows, columns. `periodic` is what the caller expects of the kernel's rules along z,
+  /// `whole` is planes, rows, columns; of a kernel of one or two dimensions planes are images of a batch.
+  /// `periodic` is what the caller expects of the kernel's rules along z,
   /// y, x.
   Grid(MPI_Comm communicator, const spider_kernel* kernel, const Extents& whole,
        const std::optional<std::array<bool, 3>>& periodic = std::nullopt)

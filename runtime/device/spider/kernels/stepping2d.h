@@ -312,17 +312,12 @@ struct Stepping2d {
   // Copies.
 
   /// How a strip's rows are copied: in vectors from their own places, in vectors from places of a table, with
-  /// single cells outside mirrored faces, the same with those of the field's last, partial vector, or cell by
-  /// cell.
-  enum class Copies { direct, vectors, partial, cells };
+  /// single cells outside mirrored faces, or cell by cell.
+  enum class Copies { direct, vectors, cells };
 
-  /// Single cells of a row: a warp copies 32 together.
-  SPIDER_DEVICE static constexpr int ghost_pieces(Copies copies) {
-    const int cells = overlap_columns + (copies == Copies::partial ? vector_elements - 1 : 0);
-    return x_axis.mirrors() ? (cells + 31) / 32 : 0;
-  }
-  static constexpr int most_ghosts = 32 * ghost_pieces(Copies::partial);
-  static_assert(most_ghosts + width / vector_elements <= width, "the table has room for them");
+  /// Cells of a row outside such a face: a warp copies 32 together.
+  static constexpr int ghost_pieces = x_axis.mirrors() ? (overlap_columns + 31) / 32 : 0;
+  static_assert(32 * ghost_pieces + width / vector_elements <= width, "the table has room for them");
 
   /// Columns of a strip outside mirrored faces, in whole vectors: those before `low`, and from `high` to
   /// before `end`.
@@ -368,7 +363,7 @@ struct Stepping2d {
     [[maybe_unused]] MirrorGhosts mirrors{};
     if constexpr (x_axis.mirrors()) mirrors = find_mirror_ghosts(w);
     std::uint32_t broken = 0;
-    if constexpr (x_axis.mirrors()) broken = mirrors.count() > most_ghosts ? 1 : 0;
+    if constexpr (x_axis.mirrors()) broken = mirrors.count() > 32 * ghost_pieces ? 1 : 0;
     for (int v = device::lane_index(); v < width / vector_elements; v += 32) {
       if constexpr (x_axis.mirrors()) {
         if (mirrors.holds(vector_elements * v)) continue;
@@ -383,7 +378,7 @@ struct Stepping2d {
     }
     const bool by_cells = device::warp_max(broken) != 0 || !aligned();
     const int piece = by_cells ? 1 : vector_elements;
-    const int pieces = width / piece + (by_cells ? 0 : most_ghosts);
+    const int pieces = width / piece + (by_cells ? 0 : 32 * ghost_pieces);
     for (int i = thread; i < pieces; i += 32 * warps) {
       int c = i * piece;
       bool is_copied = true;
@@ -400,8 +395,7 @@ struct Stepping2d {
     }
     for (int i = thread; i < chain / vector_bytes; i += 32 * warps)
       device::store_shared(static_cast<device::Shared>(vector_bytes * i), device::Vector{});
-    if (by_cells) return Copies::cells;
-    return mirrors.count() > 32 * ghost_pieces(Copies::vectors) ? Copies::partial : Copies::vectors;
+    return by_cells ? Copies::cells : Copies::vectors;
   }
 
   /// Where row y is read; any row will do if there is none, or none is needed.
@@ -416,9 +410,9 @@ struct Stepping2d {
   /// Requests this warp's part of a batch.
   template <Copies copies>
   SPIDER_DEVICE static void request_pieces(const Arguments& f, const Walk& w, int warp, std::int32_t b) {
-    constexpr bool has_table = copies == Copies::vectors || copies == Copies::partial;
-    constexpr int ghosts = has_table ? ghost_pieces(copies) : 0;
-    constexpr int row_pieces = copies == Copies::cells ? columns : lane_vectors + ghosts;
+    constexpr int row_pieces = copies == Copies::cells     ? columns
+                               : copies == Copies::vectors ? lane_vectors + ghost_pieces
+                                                           : lane_vectors;
     constexpr int pieces = slot_rows * row_pieces;
     constexpr int rounds = (pieces + warps - 1) / warps;
     const int lane = device::lane_index();
@@ -446,7 +440,7 @@ struct Stepping2d {
         const device::Pair place = device::load_shared_pair(static_cast<device::Shared>(table + 8 * v));
         const Element* from = row + static_cast<std::int32_t>(place.word[0]);
         const bool wanted = place.word[1] != ~0U;
-        if (has_table && (ghosts == 0 || v < 32 * lane_vectors)) {
+        if (copies == Copies::vectors && (ghost_pieces == 0 || v < 32 * lane_vectors)) {
           device::copy_async_if(wanted, to + place.word[1], from);
         } else if constexpr (Cells::element_bytes >= 4) {
           copy_cell_async_if(wanted, to + place.word[1], from);
@@ -455,7 +449,7 @@ struct Stepping2d {
         }
       }
     };
-    if (plain && rounds <= 8 && copies != Copies::partial) {
+    if (plain && rounds <= 8) {
       SPIDER_UNROLL
       for (int n = 0; n < rounds; ++n) copy(warp + n * warps);
     } else {
@@ -470,8 +464,6 @@ struct Stepping2d {
       request_pieces<Copies::direct>(f, w, warp, b);
     } else if (copies == Copies::vectors) {
       request_pieces<Copies::vectors>(f, w, warp, b);
-    } else if (most_ghosts > 32 * ghost_pieces(Copies::vectors) && copies == Copies::partial) {
-      request_pieces<Copies::partial>(f, w, warp, b);
     } else {
       request_pieces<Copies::cells>(f, w, warp, b);
     }

@@ -61,15 +61,12 @@ Outcome check_out_previous(const spider_kernel& kernel, const SweepFields& given
   }
   const spider_field& out = *given.out_previous;
   const auto told = [&](Outcome found) {
-    if (found.status != SPIDER_OK) found.reason = text + ", as an output: " + found.reason;
+    if (found) found.reason = text + ", as an output: " + found.reason;
     return found;
   };
-  if (Outcome fit = told(spider::check_fields(kernel, *given.in, out, part)); fit.status != SPIDER_OK)
-    return fit;
+  if (Outcome failed = told(spider::check_fields(kernel, *given.in, out, part))) return failed;
   for (const spider::OtherField& other : other_fields(kernel, given)) {
-    if (Outcome fit = told(spider::check_other(kernel, *given.in, out, other, part, steps));
-        fit.status != SPIDER_OK)
-      return fit;
+    if (Outcome failed = told(spider::check_other(kernel, *given.in, out, other, part, steps))) return failed;
   }
   if (!spider::is_empty(out) && spider::share_cells(kernel, *given.out, out))
     return {SPIDER_ERROR_OVERLAP, text + ", and the output share cells: give it memory of its own"};
@@ -82,8 +79,7 @@ Outcome check_given(const spider_kernel& kernel, const SweepFields& given, const
   const spider_kernel_info& info = kernel.info;
   const std::string name = "the kernel " + std::string(info.name);
   if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
-  if (Outcome fit = spider::check_fields(kernel, *given.in, *given.out, part); fit.status != SPIDER_OK)
-    return fit;
+  if (Outcome failed = spider::check_fields(kernel, *given.in, *given.out, part)) return failed;
   const bool surplus = (info.previous == nullptr && given.previous != nullptr) ||
                        (info.field_count == 0 && given.further != nullptr) ||
                        (info.scalar_count == 0 && given.scalars != nullptr);
@@ -102,9 +98,8 @@ Outcome check_given(const spider_kernel& kernel, const SweepFields& given, const
             name + " takes " + std::to_string(info.scalar_count) + " scalars, which are null"};
   }
   for (const spider::OtherField& other : other_fields(kernel, given)) {
-    if (Outcome fit = spider::check_other(kernel, *given.in, *given.out, other, part, steps);
-        fit.status != SPIDER_OK)
-      return fit;
+    if (Outcome failed = spider::check_other(kernel, *given.in, *given.out, other, part, steps))
+      return failed;
   }
   if (!writes_before(kernel)) return {};
   if (steps > 1) return check_out_previous(kernel, given, part, steps);
@@ -123,7 +118,7 @@ Outcome check_images(const spider_kernel& kernel, const SweepFields& given, cons
 
 /// Whether a kernel takes no more than spider_apply and spider_iterate give it.
 Outcome check_short_form(const spider_kernel* kernel) {
-  if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (Outcome failed = check_kernel(kernel)) return failed;
   const spider_kernel_info& info = kernel->info;
   if (info.previous == nullptr && info.field_count == 0 && info.scalar_count == 0) return {};
   return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(info.name) +
@@ -136,11 +131,10 @@ Outcome check_memory(const spider_kernel& kernel, const SweepFields& given) {
   const auto check = [](const spider_field& field, const char* name) {
     return spider::backend::check_memory(field.data, name);
   };
-  if (Outcome reached = check(*given.in, "the input"); reached.status != SPIDER_OK) return reached;
-  if (Outcome reached = check(*given.out, "the output"); reached.status != SPIDER_OK) return reached;
+  if (Outcome failed = check(*given.in, "the input")) return failed;
+  if (Outcome failed = check(*given.out, "the output")) return failed;
   for (const spider::OtherField& other : other_fields(kernel, given)) {
-    if (Outcome reached = check(*other.field, other.name.c_str()); reached.status != SPIDER_OK)
-      return reached;
+    if (Outcome failed = check(*other.field, other.name.c_str())) return failed;
   }
   return given.out_previous == nullptr ? Outcome{} : check(*given.out_previous, "out_previous");
 }
@@ -172,17 +166,16 @@ Outcome check_scratch(const spider_kernel& kernel, const SweepFields& given, con
   // Scratch for more than one image lets several go together.
   const std::uint64_t most =
       std::min(given.scratch_bytes / needed, static_cast<std::uint64_t>(given.batch.count)) * needed;
-  if (Outcome apart = spider::check_scratch_apart(
-          kernel, given, part == nullptr ? spider::whole_part(*given.in) : *part, most);
-      apart.status != SPIDER_OK)
-    return apart;
+  if (Outcome failed = spider::check_scratch_apart(
+          kernel, given, part == nullptr ? spider::whole_part(*given.in) : *part, most))
+    return failed;
   return spider::backend::check_memory(given.scratch, "the scratch");
 }
 
 /// run_passes() if the scratch is fit.
 Outcome run_in_passes(const spider_kernel& kernel, const SweepFields& given, const spider::Box& box,
                       const spider_part* part, std::int64_t steps, void* stream) {
-  if (Outcome fit = check_scratch(kernel, given, box, part); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = check_scratch(kernel, given, box, part)) return failed;
   return spider::run_passes(kernel, given, box, part, steps, stream);
 }
 
@@ -190,25 +183,22 @@ Outcome run_in_passes(const spider_kernel& kernel, const SweepFields& given, con
 /// the kernel's. The fields are a part of a whole, or `part` is null.
 Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spider::Box* box,
               const spider_part* part, std::int32_t steps, void* stream) {
-  if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (Outcome failed = check_kernel(kernel)) return failed;
   if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   const spider_field& in = *given.in;
   if (steps == 0) steps = kernel->info.steps;
-  if (Outcome fit = check_images(*kernel, given, part == nullptr ? spider::whole_part(in) : *part, steps);
-      fit.status != SPIDER_OK)
-    return fit;
+  if (Outcome failed = check_images(*kernel, given, part == nullptr ? spider::whole_part(in) : *part, steps))
+    return failed;
   if (box == nullptr && spider::is_empty(in)) return {};
   const spider::Box points = box == nullptr ? whole_interior(in) : *box;
-  if (Outcome inside = spider::check_box(in, points); inside.status != SPIDER_OK) return inside;
+  if (Outcome failed = spider::check_box(in, points)) return failed;
   spider::backend::Residencies residencies;
-  if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
-    return loaded;
-  if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
+  if (Outcome failed = spider::backend::prepare(*kernel, residencies)) return failed;
+  if (Outcome failed = check_memory(*kernel, given)) return failed;
   if (kernel->pass_count > 0) return run_in_passes(*kernel, given, points, part, 1, stream);
   if (!are_loaded(*kernel, residencies)) {
     const spider::backend::FormSet forms = forms_for(*kernel, given, part, residencies, steps);
-    Outcome loaded = spider::backend::load(*kernel, forms, residencies);
-    if (loaded.status != SPIDER_OK) return loaded;
+    if (Outcome failed = spider::backend::load(*kernel, forms, residencies)) return failed;
   }
   return make_ready(*kernel, given, points, part, residencies, steps).launch(*kernel, stream);
 }
@@ -217,8 +207,7 @@ Outcome apply(const spider_kernel* kernel, const SweepFields& given, const spide
 Outcome tell_system_halo(const spider_kernel& kernel, std::int32_t field, const int64_t* extent,
                          const spider_part* part, int64_t* low, int64_t* high) {
   spider::HaloWidth widths[3];
-  if (Outcome fit = spider::find_system_halo(kernel, field, extent, part, widths); fit.status != SPIDER_OK)
-    return fit;
+  if (Outcome failed = spider::find_system_halo(kernel, field, extent, part, widths)) return failed;
   for (int axis = 0; axis < 3; ++axis) {
     low[axis] = widths[axis].low;
     high[axis] = widths[axis].high;
@@ -230,15 +219,15 @@ Outcome tell_system_halo(const spider_kernel& kernel, std::int32_t field, const 
 template <class Width>
 Outcome tell_halo(const spider_kernel* kernel, const int64_t* extent, const spider_part* part, int64_t* low,
                   int64_t* high, const Width& width) {
-  if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (Outcome failed = check_kernel(kernel)) return failed;
   if (extent == nullptr || low == nullptr || high == nullptr)
     return {SPIDER_ERROR_NULL, "the extents or a place for the halo is null"};
   if (kernel->system != nullptr)
     return tell_system_halo(*kernel, spider::all_fields, extent, part, low, high);
   const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
-  if (Outcome fit = spider::check_extents(*kernel, field, "the field"); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = spider::check_extents(*kernel, field, "the field")) return failed;
   const spider_part place = part == nullptr ? spider::whole_part(field) : *part;
-  if (Outcome fit = spider::check_part(*kernel, field, place); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = spider::check_part(*kernel, field, place)) return failed;
   const bool reads = !spider::is_empty(field);
   for (int axis = 0; axis < 3; ++axis) {
     const spider::HaloWidth found = reads ? width(*kernel, field, place, axis) : spider::HaloWidth{};
@@ -269,7 +258,7 @@ std::vector<Sweeps> divide_steps(const spider_kernel& kernel, std::int64_t& step
 
 /// Arguments of a sweep besides its fields. NULL boxes and parts stand for the whole.
 Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
-  if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (Outcome failed = check_kernel(kernel)) return failed;
   if (sweep == nullptr) return {SPIDER_ERROR_NULL, "the sweep is null"};
   if (!spider::is_sweep_size(sweep->size)) {
     return {SPIDER_ERROR_UNSUPPORTED, "the sweep says that it has " + std::to_string(sweep->size) +
@@ -277,7 +266,7 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
                                           std::to_string(sizeof(spider_sweep))};
   }
   const spider_sweep whole = spider::extended(*sweep);
-  if (Outcome fit = spider::check_batch(*kernel, whole); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = spider::check_batch(*kernel, whole)) return failed;
   if (kernel->system != nullptr) return {};
   if (whole.outputs == nullptr && whole.first_launch == 0 && whole.launch_count == 0 &&
       whole.reductions == nullptr)
@@ -289,7 +278,7 @@ Outcome check_sweep(const spider_kernel* kernel, const spider_sweep* sweep) {
 
 /// One sweep of that many steps; 0 stands for the kernel's.
 Outcome run(const spider_kernel* kernel, const spider_sweep* sweep, std::int32_t steps) {
-  if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = check_sweep(kernel, sweep)) return failed;
   if (kernel->system != nullptr) return spider::run_system(*kernel, spider::extended(*sweep));
   const auto& [z, y, x] = sweep->extent;
   const spider::Box box{{sweep->offset[0], sweep->offset[1], sweep->offset[2]}, {z, y, x}};
@@ -330,9 +319,7 @@ Outcome load_for_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& 
 Outcome run_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_sweeps, bool in_pairs,
                    spider::backend::Residencies& residencies, void* stream, std::vector<SweepFields>& turns,
                    std::int64_t& done) {
-  if (Outcome loaded = load_for_sweeps(kernel, all_sweeps, in_pairs, turns, residencies);
-      loaded.status != SPIDER_OK)
-    return loaded;
+  if (Outcome failed = load_for_sweeps(kernel, all_sweeps, in_pairs, turns, residencies)) return failed;
   const auto count = static_cast<std::int64_t>(turns.size());
   const auto turn_of = [&](std::int64_t sweep) { return static_cast<std::size_t>(sweep % count); };
   for (const Sweeps& sweeps : all_sweeps) {
@@ -346,8 +333,7 @@ Outcome run_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_s
       ready.push_back(make_ready(kernel, turn, whole_interior(*turn.in), nullptr, residencies, sweeps.steps));
     }
     for (std::int64_t i = 0; i < sweeps.count; ++i, ++done) {
-      if (Outcome swept = ready[turn_of(done)].launch(kernel, stream); swept.status != SPIDER_OK)
-        return swept;
+      if (Outcome failed = ready[turn_of(done)].launch(kernel, stream)) return failed;
     }
   }
   return {};
@@ -355,7 +341,7 @@ Outcome run_sweeps(const spider_kernel& kernel, const std::vector<Sweeps>& all_s
 
 Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int64_t steps, void* stream,
                 const spider_field** result) {
-  if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (Outcome failed = check_kernel(kernel)) return failed;
   if (given.in == nullptr || given.out == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   if (steps < 0) return {SPIDER_ERROR_STEPS, std::to_string(steps) + " steps; there must be 0 or more"};
   if (spider::converts(*kernel)) {
@@ -372,33 +358,26 @@ Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int6
                                     std::to_string(kernel->info.steps) + ", which has no sweep of fewer"};
   }
   // All turns must be fit before the first sweep overwrites anything.
-  if (Outcome fit = check_images(*kernel, given, spider::whole_part(*given.in), most);
-      fit.status != SPIDER_OK)
-    return fit;
+  if (Outcome failed = check_images(*kernel, given, spider::whole_part(*given.in), most)) return failed;
   std::vector<SweepFields> turns = spider::rotate(given);
   for (const SweepFields& turn : turns) {
-    if (Outcome fit = check_images(*kernel, turn, spider::whole_part(*turn.in), most);
-        fit.status != SPIDER_OK)
-      return fit;
+    if (Outcome failed = check_images(*kernel, turn, spider::whole_part(*turn.in), most)) return failed;
     if (!in_pairs || most == 1) continue;
     for (const SweepFields& single : spider::rotate_in_place(turn)) {
-      if (Outcome fit = check_images(*kernel, single, spider::whole_part(*single.in), 1);
-          fit.status != SPIDER_OK)
-        return fit;
+      if (Outcome failed = check_images(*kernel, single, spider::whole_part(*single.in), 1)) return failed;
     }
   }
   if (spider::is_empty(*given.in)) steps = 0;
   if (steps > 1) {
-    if (Outcome fit = check_steps_in_place(*kernel, turns); fit.status != SPIDER_OK) return fit;
+    if (Outcome failed = check_steps_in_place(*kernel, turns)) return failed;
   }
   const auto count = static_cast<std::int64_t>(turns.size());
   const auto turn_of = [&](std::int64_t sweep) { return static_cast<std::size_t>(sweep % count); };
   std::int64_t done = 0;  // sweeps
   if (steps > 0) {
     spider::backend::Residencies residencies;
-    if (Outcome loaded = spider::backend::prepare(*kernel, residencies); loaded.status != SPIDER_OK)
-      return loaded;
-    if (Outcome reached = check_memory(*kernel, given); reached.status != SPIDER_OK) return reached;
+    if (Outcome failed = spider::backend::prepare(*kernel, residencies)) return failed;
+    if (Outcome failed = check_memory(*kernel, given)) return failed;
     Outcome swept;
     if (kernel->pass_count > 0) {
       done = steps;
@@ -406,7 +385,7 @@ Outcome iterate(const spider_kernel* kernel, const SweepFields& given, std::int6
     } else {
       swept = run_sweeps(*kernel, all_sweeps, in_pairs, residencies, stream, turns, done);
     }
-    if (swept.status != SPIDER_OK) return swept;
+    if (swept) return swept;
   }
   if (result != nullptr) *result = turns[turn_of(done)].in;
   return {};
@@ -448,7 +427,7 @@ Outcome spider::check_kernel(const spider_kernel* kernel) {
 }
 
 Outcome spider::check_run(const spider_kernel* kernel, const spider_sweep* sweep) {
-  if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = check_sweep(kernel, sweep)) return failed;
   if (kernel->system != nullptr) return check_system(*kernel, extended(*sweep));
   if (sweep->in == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
   const SweepFields given = spider::given_by(*sweep);
@@ -485,21 +464,21 @@ spider_status spider_halo_of_fields(const spider_kernel* kernel, const int64_t e
 spider_status spider_halo_of_field(const spider_kernel* kernel, int32_t field, const int64_t extent[3],
                                    const spider_part* part, int64_t low[3], int64_t high[3]) {
   return guarded("spider_halo_of_field", [&]() -> Outcome {
-    if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+    if (Outcome failed = check_kernel(kernel)) return failed;
     if (extent == nullptr || low == nullptr || high == nullptr)
       return {SPIDER_ERROR_NULL, "the extents or a place for the halo is null"};
-    if (Outcome found = spider::check_field_index(*kernel, field); found.status != SPIDER_OK) return found;
+    if (Outcome failed = spider::check_field_index(*kernel, field)) return failed;
     return tell_system_halo(*kernel, field, extent, part, low, high);
   });
 }
 
 spider_status spider_prepare(const spider_kernel* kernel) {
   return guarded("spider_prepare", [&]() -> Outcome {
-    if (Outcome known = check_kernel(kernel); known.status != SPIDER_OK) return known;
+    if (Outcome failed = check_kernel(kernel)) return failed;
     if (kernel->system != nullptr) return spider::load_system(*kernel);
     if (kernel->pass_count > 0) {
       std::vector<spider::backend::Residencies> of_passes;
-      if (Outcome loaded = spider::load_passes(*kernel, of_passes); loaded.status != SPIDER_OK) return loaded;
+      if (Outcome failed = spider::load_passes(*kernel, of_passes)) return failed;
     }
     spider::backend::Residencies residencies;
     return spider::backend::load(*kernel, spider::backend::all_forms, residencies);
@@ -509,7 +488,7 @@ spider_status spider_prepare(const spider_kernel* kernel) {
 spider_status spider_apply(const spider_kernel* kernel, const spider_field* in, const spider_field* out,
                            void* stream) {
   return guarded("spider_apply", [&]() -> Outcome {
-    if (Outcome enough = check_short_form(kernel); enough.status != SPIDER_OK) return enough;
+    if (Outcome failed = check_short_form(kernel)) return failed;
     return apply(kernel, {in, out}, nullptr, nullptr, 0, stream);
   });
 }
@@ -520,7 +499,7 @@ spider_status spider_apply_box(const spider_kernel* kernel, const spider_field* 
     if (offset == nullptr || extent == nullptr)
       return {SPIDER_ERROR_NULL, "the box's offset or extent is null"};
     const spider::Box box{{offset[0], offset[1], offset[2]}, {extent[0], extent[1], extent[2]}};
-    if (Outcome enough = check_short_form(kernel); enough.status != SPIDER_OK) return enough;
+    if (Outcome failed = check_short_form(kernel)) return failed;
     return apply(kernel, {in, out}, &box, nullptr, 0, stream);
   });
 }
@@ -533,20 +512,20 @@ spider_status spider_scratch_bytes(const spider_kernel* kernel, const spider_swe
   return guarded("spider_scratch_bytes", [&]() -> Outcome {
     if (bytes == nullptr) return {SPIDER_ERROR_NULL, "the place for the number of bytes is null"};
     *bytes = 0;
-    if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+    if (Outcome failed = check_sweep(kernel, sweep)) return failed;
     if (kernel->system != nullptr) return {};
     if (sweep->in == nullptr) return {SPIDER_ERROR_NULL, "a field is null"};
     const spider_field& in = *sweep->in;
-    if (Outcome fit = spider::check_extents(*kernel, in, "the field"); fit.status != SPIDER_OK) return fit;
+    if (Outcome failed = spider::check_extents(*kernel, in, "the field")) return failed;
     const spider_part part = sweep->part == nullptr ? spider::whole_part(in) : *sweep->part;
-    if (Outcome fit = spider::check_part(*kernel, in, part); fit.status != SPIDER_OK) return fit;
+    if (Outcome failed = spider::check_part(*kernel, in, part)) return failed;
     const auto& [z, y, x] = sweep->extent;
     const bool all = z == 0 && y == 0 && x == 0;
     if ((all && spider::is_empty(in)) || kernel->pass_count == 0) return {};
     const spider::Box box =
         all ? whole_interior(in)
             : spider::Box{{sweep->offset[0], sweep->offset[1], sweep->offset[2]}, {z, y, x}};
-    if (Outcome inside = spider::check_box(in, box); inside.status != SPIDER_OK) return inside;
+    if (Outcome failed = spider::check_box(in, box)) return failed;
     *bytes = spider::bytes_between_passes(*kernel, in, box, sweep->part);
     return {};
   });
@@ -558,7 +537,7 @@ spider_status spider_run_until(const spider_kernel* kernel, const spider_sweep* 
   return guarded("spider_run_until", [&]() -> Outcome {
     if (done == nullptr) return {SPIDER_ERROR_NULL, "the place for the number of steps is null"};
     *done = 0;
-    if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+    if (Outcome failed = check_sweep(kernel, sweep)) return failed;
     if (kernel->system == nullptr) {
       return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(kernel->info.name) +
                                             " is no system of equations, and has no reductions"};
@@ -575,7 +554,7 @@ spider_status spider_run_until(const spider_kernel* kernel, const spider_sweep* 
 spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* sweep, int64_t steps,
                                const spider_field** result) {
   return guarded("spider_run_steps", [&]() -> Outcome {
-    if (Outcome fit = check_sweep(kernel, sweep); fit.status != SPIDER_OK) return fit;
+    if (Outcome failed = check_sweep(kernel, sweep)) return failed;
     if (kernel->system != nullptr) {
       if (result != nullptr) *result = nullptr;
       return spider::run_system_steps(*kernel, spider::extended(*sweep), steps);
@@ -597,44 +576,32 @@ spider_status spider_run_steps(const spider_kernel* kernel, const spider_sweep* 
 spider_status spider_iterate(const spider_kernel* kernel, const spider_field* a, const spider_field* b,
                              int64_t steps, void* stream, const spider_field** result) {
   return guarded("spider_iterate", [&]() -> Outcome {
-    if (Outcome enough = check_short_form(kernel); enough.status != SPIDER_OK) return enough;
+    if (Outcome failed = check_short_form(kernel)) return failed;
     return iterate(kernel, {a, b}, steps, stream, result);
   });
 }
 
 const char* spider_status_string(spider_status status) {
-  switch (status) {
-    case SPIDER_OK:
-      return "ok";
-    case SPIDER_ERROR_NULL:
-      return "a pointer is null";
-    case SPIDER_ERROR_KERNEL:
-      return "not a kernel of this runtime";
-    case SPIDER_ERROR_EXTENT:
-      return "an extent is out of range or extents differ";
-    case SPIDER_ERROR_STRIDE:
-      return "a stride is out of range";
-    case SPIDER_ERROR_ALIGNMENT:
-      return "data is not aligned to its element type";
-    case SPIDER_ERROR_OVERLAP:
-      return "input and output overlap";
-    case SPIDER_ERROR_STEPS:
-      return "not a possible number of steps";
-    case SPIDER_ERROR_UNSUPPORTED:
-      return "not supported in this version";
-    case SPIDER_ERROR_DEVICE:
-      return "the device cannot run the kernel";
-    case SPIDER_ERROR_MEMORY:
-      return "out of memory";
-    case SPIDER_ERROR_LAUNCH:
-      return "a launch or copy failed";
-    case SPIDER_ERROR_EMULATION:
-      return "the emulated kernel broke a rule of the machine";
-    case SPIDER_ERROR_RANKS:
-      return "ranks do not agree, or cannot reach each other";
-    default:
-      return "unknown status";
+  constexpr std::pair<spider_status, const char*> texts[] = {
+      {SPIDER_OK, "ok"},
+      {SPIDER_ERROR_NULL, "a pointer is null"},
+      {SPIDER_ERROR_KERNEL, "not a kernel of this runtime"},
+      {SPIDER_ERROR_EXTENT, "an extent is out of range or extents differ"},
+      {SPIDER_ERROR_STRIDE, "a stride is out of range"},
+      {SPIDER_ERROR_ALIGNMENT, "data is not aligned to its element type"},
+      {SPIDER_ERROR_OVERLAP, "input and output overlap"},
+      {SPIDER_ERROR_STEPS, "not a possible number of steps"},
+      {SPIDER_ERROR_UNSUPPORTED, "not supported in this version"},
+      {SPIDER_ERROR_DEVICE, "the device cannot run the kernel"},
+      {SPIDER_ERROR_MEMORY, "out of memory"},
+      {SPIDER_ERROR_LAUNCH, "a launch or copy failed"},
+      {SPIDER_ERROR_EMULATION, "the emulated kernel broke a rule of the machine"},
+      {SPIDER_ERROR_RANKS, "ranks do not agree, or cannot reach each other"},
+  };
+  for (const auto& [known, text] : texts) {
+    if (known == status) return text;
   }
+  return "unknown status";
 }
 
 const char* spider_last_error(void) {
@@ -657,8 +624,7 @@ spider_status spider_upload(void* to, uint64_t to_pitch, const void* from_host, 
                             uint64_t row_bytes, uint64_t rows) {
   return guarded("spider_upload", [&]() -> Outcome {
     if (to == nullptr || from_host == nullptr) return {SPIDER_ERROR_NULL, "a pointer is null"};
-    if (Outcome apart = check_pitches(to_pitch, from_pitch, row_bytes, rows); apart.status != SPIDER_OK)
-      return apart;
+    if (Outcome failed = check_pitches(to_pitch, from_pitch, row_bytes, rows)) return failed;
     return spider::backend::upload(to, to_pitch, from_host, from_pitch, row_bytes, rows);
   });
 }
@@ -667,8 +633,7 @@ spider_status spider_download(void* to_host, uint64_t to_pitch, const void* from
                               uint64_t row_bytes, uint64_t rows) {
   return guarded("spider_download", [&]() -> Outcome {
     if (to_host == nullptr || from == nullptr) return {SPIDER_ERROR_NULL, "a pointer is null"};
-    if (Outcome apart = check_pitches(to_pitch, from_pitch, row_bytes, rows); apart.status != SPIDER_OK)
-      return apart;
+    if (Outcome failed = check_pitches(to_pitch, from_pitch, row_bytes, rows)) return failed;
     return spider::backend::download(to_host, to_pitch, from, from_pitch, row_bytes, rows);
   });
 }

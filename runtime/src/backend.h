@@ -14,10 +14,12 @@
 
 namespace spider::backend {
 
-/// A status and, unless it is SPIDER_OK, the reason.
+/// A status and, unless it is SPIDER_OK, the reason; true where a call failed.
 struct Outcome {
   spider_status status = SPIDER_OK;
   std::string reason;
+
+  explicit operator bool() const { return status != SPIDER_OK; }
 };
 
 /// How the current device runs a form of a kernel.

@@ -117,9 +117,9 @@ Outcome check_device(const spider_kernel& kernel, int device, Residency& residen
         std::pair{&minor, cudaDevAttrComputeCapabilityMinor},
         std::pair{&residency.multiprocessors, cudaDevAttrMultiProcessorCount},
         std::pair{&block_shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin}}) {
-    Outcome asked = call.outcome(cudaDeviceGetAttribute(value, attribute, device), "asking the device",
-                                 SPIDER_ERROR_DEVICE);
-    if (asked.status != SPIDER_OK) return asked;
+    if (Outcome failed = call.outcome(cudaDeviceGetAttribute(value, attribute, device), "asking the device",
+                                      SPIDER_ERROR_DEVICE))
+      return failed;
   }
   const int arch = 10 * major + minor;
   if (arch >= kernel.info.minimum_arch) return check_early_starts(arch, residency.starts_early);
@@ -182,41 +182,39 @@ Outcome load_form(const spider_kernel& kernel, const SweepForm& form, Residency&
   const Tiling& tiling = form.tiling;
   const void* const function = function_of(form);
   cudaFuncAttributes attributes{};
-  Outcome outcome =
-      call.outcome(cudaFuncGetAttributes(&attributes, function), "loading the kernel", SPIDER_ERROR_DEVICE);
-  if (outcome.status != SPIDER_OK) {
-    outcome.reason += " (was it compiled for this device's architecture?)";
-    return outcome;
+  if (Outcome failed = call.outcome(cudaFuncGetAttributes(&attributes, function), "loading the kernel",
+                                    SPIDER_ERROR_DEVICE)) {
+    failed.reason += " (was it compiled for this device's architecture?)";
+    return failed;
   }
   // Code for older architectures has no instruction to wait for the kernel ahead (wait_on_dependency).
   // JIT-compiled code has the architecture that its PTX was compiled for.
   residency.starts_early = residency.starts_early && attributes.ptxVersion >= first_arch_of_early_starts;
-  outcome = call.outcome(
-      cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, tiling.shared_bytes),
-      "reserving shared memory", SPIDER_ERROR_DEVICE);
-  if (outcome.status != SPIDER_OK) return outcome;
+  const auto set = [&](cudaFuncAttribute attribute, int value, const char* what) {
+    return call.outcome(cudaFuncSetAttribute(function, attribute, value), what, SPIDER_ERROR_DEVICE);
+  };
+  if (Outcome failed =
+          set(cudaFuncAttributeMaxDynamicSharedMemorySize, tiling.shared_bytes, "reserving shared memory"))
+    return failed;
   // A preference, for speed only: rings in shared memory, or the cache for kernels without any.
-  outcome = call.outcome(cudaFuncSetAttribute(function, cudaFuncAttributePreferredSharedMemoryCarveout,
-                                              preferred_carveout(form)),
-                         "preferring shared memory", SPIDER_ERROR_DEVICE);
-  if (outcome.status != SPIDER_OK) return outcome;
-  outcome = call.outcome(
-      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&residency.blocks_per_multiprocessor, function,
-                                                    tiling.warps_per_block * 32, tiling.shared_bytes),
-      "asking for the occupancy", SPIDER_ERROR_DEVICE);
-  if (outcome.status == SPIDER_OK && residency.blocks_per_multiprocessor < 1) {
-    return {SPIDER_ERROR_DEVICE,
-            std::string("kernel ") + kernel.info.name + " needs more shared memory than the device has"};
-  }
-  return outcome;
+  if (Outcome failed = set(cudaFuncAttributePreferredSharedMemoryCarveout, preferred_carveout(form),
+                           "preferring shared memory"))
+    return failed;
+  if (Outcome failed = call.outcome(
+          cudaOccupancyMaxActiveBlocksPerMultiprocessor(&residency.blocks_per_multiprocessor, function,
+                                                        tiling.warps_per_block * 32, tiling.shared_bytes),
+          "asking for the occupancy", SPIDER_ERROR_DEVICE))
+    return failed;
+  if (residency.blocks_per_multiprocessor >= 1) return {};
+  return {SPIDER_ERROR_DEVICE,
+          std::string("kernel ") + kernel.info.name + " needs more shared memory than the device has"};
 }
 
 /// The other forms that the device has room for are marked as not loaded.
 Outcome load_forms(const spider_kernel& kernel, int device, const FormSet& forms, Residencies& residencies) {
   Residency all;
   int block_shared_bytes = 0;
-  if (Outcome checked = check_device(kernel, device, all, block_shared_bytes); checked.status != SPIDER_OK)
-    return checked;
+  if (Outcome failed = check_device(kernel, device, all, block_shared_bytes)) return failed;
   const auto is_wanted = [&](std::int32_t i) { return forms.test(static_cast<std::size_t>(i)); };
   std::vector<const void*> functions;
   FormSet fitting;
@@ -251,15 +249,14 @@ Outcome find_device(int& device) {
 
 /// Loads and records forms, in addition to those recorded already.
 Outcome load_on(int device, const spider_kernel& kernel, const FormSet& forms, Residencies& residencies) {
-  Outcome outcome = load_forms(kernel, device, forms, residencies);
-  if (outcome.status != SPIDER_OK) return outcome;
+  if (Outcome failed = load_forms(kernel, device, forms, residencies)) return failed;
   const std::unique_lock lock(loaded().mutex);
   auto& known = loaded().kernels.try_emplace(std::pair{&kernel, device}, residencies).first->second;
   for (std::size_t i = 0; i < known.size(); ++i) {
     if (residencies.at(i).is_loaded) known.at(i) = residencies.at(i);
   }
   residencies = known;
-  return outcome;
+  return {};
 }
 
 /// The forms of a kernel that need no compiler any more.
@@ -305,7 +302,7 @@ bool is_capturing(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const Outcome asked =
       call.outcome(cudaStreamIsCapturing(stream, &status), "asking the stream", SPIDER_ERROR_LAUNCH);
-  return asked.status != SPIDER_OK || status != cudaStreamCaptureStatusNone;
+  return asked || status != cudaStreamCaptureStatusNone;
 }
 
 /// Pools of scratch memory, by device.
@@ -333,14 +330,16 @@ Outcome find_pool(int device, bool anew, cudaMemPool_t& pool) {
   wanted.location.type = cudaMemLocationTypeDevice;
   wanted.location.id = device;
   const CudaCall call;
-  Outcome made =
-      call.outcome(cudaMemPoolCreate(&pool, &wanted), "making a pool of memory", SPIDER_ERROR_DEVICE);
-  if (made.status != SPIDER_OK) return made;
+  if (Outcome failed =
+          call.outcome(cudaMemPoolCreate(&pool, &wanted), "making a pool of memory", SPIDER_ERROR_DEVICE))
+    return failed;
   std::uint64_t everything = std::numeric_limits<std::uint64_t>::max();
-  made = call.outcome(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything),
-                      "setting up a pool of memory", SPIDER_ERROR_DEVICE);
-  if (made.status == SPIDER_OK) pools().by_device.emplace(device, pool);
-  return made;
+  if (Outcome failed =
+          call.outcome(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &everything),
+                       "setting up a pool of memory", SPIDER_ERROR_DEVICE))
+    return failed;
+  pools().by_device.emplace(device, pool);
+  return {};
 }
 
 }  // namespace
@@ -351,7 +350,7 @@ std::int32_t kind() {
 
 Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
   int device = 0;
-  if (Outcome found = find_device(device); found.status != SPIDER_OK) return found;
+  if (Outcome failed = find_device(device)) return failed;
   {
     const std::shared_lock lock(loaded().mutex);
     const auto& kernels = loaded().kernels;
@@ -365,11 +364,10 @@ Outcome prepare(const spider_kernel& kernel, Residencies& residencies) {
 
 Outcome load(const spider_kernel& kernel, const FormSet& forms, Residencies& residencies) {
   int device = 0;
-  if (Outcome found = find_device(device); found.status != SPIDER_OK) return found;
+  if (Outcome failed = find_device(device)) return failed;
   if (kernel.pass_count > 0) {
     cudaMemPool_t pool{};
-    if (Outcome found_pool = find_pool(device, false, pool); found_pool.status != SPIDER_OK)
-      return found_pool;
+    if (Outcome failed = find_pool(device, false, pool)) return failed;
   }
   return load_on(device, kernel, forms, residencies);
 }
@@ -387,15 +385,15 @@ Outcome check_memory(const void* memory, const char* name) {
   cudaPointerAttributes attributes{};
   Outcome asked = call.outcome(cudaPointerGetAttributes(&attributes, memory), "looking up a pointer",
                                SPIDER_ERROR_DEVICE);
-  if (asked.status != SPIDER_OK || attributes.devicePointer != nullptr) return asked;
+  if (asked || attributes.devicePointer != nullptr) return asked;
   int device = 0;
   int reaches_host = 0;
   asked = call.outcome(cudaGetDevice(&device), "finding the current device", SPIDER_ERROR_DEVICE);
-  if (asked.status != SPIDER_OK) return asked;
+  if (asked) return asked;
   if (attributes.type == cudaMemoryTypeUnregistered) {
     asked = call.outcome(cudaDeviceGetAttribute(&reaches_host, cudaDevAttrPageableMemoryAccess, device),
                          "asking the device", SPIDER_ERROR_DEVICE);
-    if (asked.status != SPIDER_OK || reaches_host != 0) return asked;
+    if (asked || reaches_host != 0) return asked;
     return {SPIDER_ERROR_DEVICE, std::string(name) + " is in host memory, which device " +
                                      std::to_string(device) +
                                      " cannot reach; allocate it with cudaMalloc or spider_allocate"};
@@ -436,8 +434,7 @@ Outcome launch(const spider_kernel& kernel, const Start& start, const SweepArgum
   // cudaDeviceReset, and another context, undo the request for shared memory made when loading.
   if (error == cudaErrorInvalidValue && !is_capturing(config.stream)) {
     Residencies residencies;
-    if (Outcome again = load(kernel, compiled_forms(kernel), residencies); again.status != SPIDER_OK)
-      return again;
+    if (Outcome failed = load(kernel, compiled_forms(kernel), residencies)) return failed;
     outcome = try_launch(error);
   }
   return outcome;
@@ -483,10 +480,10 @@ Outcome release(void* memory) {
 Outcome allocate_scratch(std::uint64_t bytes, void** memory, void* stream) {
   *memory = nullptr;
   int device = 0;
-  if (Outcome found = find_device(device); found.status != SPIDER_OK) return found;
+  if (Outcome failed = find_device(device)) return failed;
   for (const bool is_again : {false, true}) {
     cudaMemPool_t pool{};
-    if (Outcome found = find_pool(device, is_again, pool); found.status != SPIDER_OK) return found;
+    if (Outcome failed = find_pool(device, is_again, pool)) return failed;
     const CudaCall call;
     const cudaError_t error = cudaMallocFromPoolAsync(memory, bytes, pool, to_stream(stream));
     // cudaDeviceReset destroys pools.

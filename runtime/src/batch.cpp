@@ -93,17 +93,14 @@ Outcome check_batch(const spider_kernel& kernel, const spider_sweep& sweep) {
                   name + " is a system of equations, which takes no batch: call it for each image");
   }
   const std::int64_t images = sweep.batch;
-  if (Outcome fit = check_image_stride(sweep.batch_stride, images, "batch_stride"); fit.status != SPIDER_OK)
-    return fit;
-  if (Outcome fit = check_image_stride(sweep.out_batch_stride, images, "out_batch_stride");
-      fit.status != SPIDER_OK)
-    return fit;
+  if (Outcome failed = check_image_stride(sweep.batch_stride, images, "batch_stride")) return failed;
+  if (Outcome failed = check_image_stride(sweep.out_batch_stride, images, "out_batch_stride")) return failed;
   if (sweep.field_batch_strides == nullptr) return {};
   for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
-    if (Outcome fit = check_image_stride(sweep.field_batch_strides[i], images,
-                                         "field_batch_strides of " + std::string(kernel.info.field_names[i]));
-        fit.status != SPIDER_OK)
-      return fit;
+    if (Outcome failed =
+            check_image_stride(sweep.field_batch_strides[i], images,
+                               "field_batch_strides of " + std::string(kernel.info.field_names[i])))
+      return failed;
   }
   return {};
 }

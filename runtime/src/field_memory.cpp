@@ -120,8 +120,7 @@ Outcome check_strides(const spider_field& field, const CellBox& cells, std::int6
   const Strides strides = strides_of(field, cells);
   const std::int64_t width = cells[axis_x].count;
   if (cells[axis_y].count > 1) {
-    Outcome rows = check_stride(strides.row, width, field.extent[axis_x], "row", name);
-    if (rows.status != SPIDER_OK) return rows;
+    if (Outcome failed = check_stride(strides.row, width, field.extent[axis_x], "row", name)) return failed;
   }
   const std::int64_t limit = largest_span_bytes / bytes;
   const std::int64_t rows_apart = cells[axis_y].count - 1;
@@ -134,7 +133,7 @@ Outcome check_strides(const spider_field& field, const CellBox& cells, std::int6
     const std::int64_t needed = planes_within_rows ? width : plane_size;
     Outcome planes =
         check_stride(strides.plane, needed, field.extent[axis_y] * field.extent[axis_x], "plane", name);
-    if (planes.status != SPIDER_OK) return planes;
+    if (planes) return planes;
   }
   if (rows_too_far || (planes_apart > 0 && strides.plane > (limit - plane_size) / planes_apart)) {
     return refuse(SPIDER_ERROR_STRIDE, name + " spans more than 2^60 bytes");

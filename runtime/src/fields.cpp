@@ -171,7 +171,7 @@ bool rows_aligned(const spider_field& field, std::int32_t storage, std::int64_t 
 
 Outcome check_part(const spider_kernel& kernel, const spider_field& field, const spider_part& part) {
   const spider_field whole{nullptr, {part.whole[0], part.whole[1], part.whole[2]}, {0, 0}};
-  if (Outcome fit = check_extents(kernel, whole, "the whole"); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = check_extents(kernel, whole, "the whole")) return failed;
   for (int axis = 0; axis < 3; ++axis) {
     const std::int64_t origin = part.origin[axis];
     const std::int64_t extent = field.extent[axis];
@@ -240,7 +240,7 @@ Outcome check_other(const spider_kernel& kernel, const spider_field& in, const s
   const CellBox cells = cells_read(kernel, other, field, part);
   for (Outcome outcome :
        {check_strides(field, cells, bytes, other.name), check_alignment(field, bytes, other.name)}) {
-    if (outcome.status != SPIDER_OK) return outcome;
+    if (outcome) return outcome;
   }
   const std::int32_t read_in = other.takes_turns ? steps : kernel.info.steps;
   const CellBox read = read_in > 1 ? cells : interior_of(field);
@@ -288,14 +288,13 @@ Outcome check_field_of_points(const PointStorage& storage, const spider_field& f
   const CellBox cells = interior_of(field);
   for (Outcome outcome :
        {check_strides(field, cells, bytes, "the field"), check_alignment(field, bytes, "the field")}) {
-    if (outcome.status != SPIDER_OK) return outcome;
+    if (outcome) return outcome;
   }
   if (count == 0) return {};
   if (values == nullptr) return refuse(SPIDER_ERROR_NULL, "the values are null");
   const spider_field list{const_cast<void*>(values), {1, 1, count}, {0, 0}};
   const std::int64_t value_bytes = bytes_of(storage.values);
-  if (Outcome aligned = check_alignment(list, value_bytes, "the list of values"); aligned.status != SPIDER_OK)
-    return aligned;
+  if (Outcome failed = check_alignment(list, value_bytes, "the list of values")) return failed;
   if (overlap(rows_of(list, interior_of(list), value_bytes), rows_of(field, cells, bytes)))
     return refuse(SPIDER_ERROR_OVERLAP, "the values and the field share cells");
   return {};
@@ -310,7 +309,7 @@ Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const 
                   std::string(reads && in.data == nullptr ? "the input" : "the output") + " has no data");
   }
   for (Outcome outcome : {check_extents(kernel, in, "the input"), check_extents(kernel, out, "the output")}) {
-    if (outcome.status != SPIDER_OK) return outcome;
+    if (outcome) return outcome;
   }
   for (int axis = 0; axis < 3; ++axis) {
     if (in.extent[axis] != out.extent[axis]) {
@@ -319,7 +318,7 @@ Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const 
                                              std::to_string(out.extent[axis]));
     }
   }
-  if (Outcome placed = check_part(kernel, in, part); placed.status != SPIDER_OK) return placed;
+  if (Outcome failed = check_part(kernel, in, part)) return failed;
   if (!reads) return {};
   const std::int64_t bytes = element_bytes(kernel);
   const std::int64_t out_bytes = output_bytes(kernel);
@@ -330,7 +329,7 @@ Outcome check_fields(const spider_kernel& kernel, const spider_field& in, const 
         check_whole_span(kernel, in, part, true, "the input"),
         check_whole_span(kernel, out, part, false, "the output"), check_alignment(in, bytes, "the input"),
         check_alignment(out, out_bytes, "the output")}) {
-    if (outcome.status != SPIDER_OK) return outcome;
+    if (outcome) return outcome;
   }
   if (overlap(rows_of(in, read, bytes), rows_of(out, written, out_bytes))) {
     return refuse(SPIDER_ERROR_OVERLAP, "the input, with its halo, and the output share cells");

@@ -338,7 +338,7 @@ Outcome prepare_passes(const spider_kernel& kernel, std::vector<backend::Residen
   bool are_all = true;
   for (std::size_t i = 0; i < residencies.size(); ++i) {
     const spider_kernel& pass = *kernel.passes[i];
-    if (Outcome loaded = backend::prepare(pass, residencies[i]); loaded.status != SPIDER_OK) return loaded;
+    if (Outcome failed = backend::prepare(pass, residencies[i])) return failed;
     are_all = are_all && are_loaded(pass, residencies[i]);
   }
   return are_all ? Outcome{} : load_passes(kernel, residencies);
@@ -384,7 +384,7 @@ struct PassSweeps {
       ready.at(i) = make_ready_passes(kernel, turns.at(i), regions, scratch, strides.at(i), residencies);
     for (std::int64_t step = 0; step < steps; ++step) {
       for (const auto& [pass, sweep] : ready.at(static_cast<std::size_t>(step % 2))) {
-        if (Outcome swept = sweep.launch(*pass, stream); swept.status != SPIDER_OK) return swept;
+        if (Outcome failed = sweep.launch(*pass, stream)) return failed;
       }
     }
     return {};
@@ -395,11 +395,10 @@ struct PassSweeps {
 
 Outcome load_passes(const spider_kernel& kernel, std::vector<backend::Residencies>& residencies) {
   const std::vector<const spider_kernel*> passes(kernel.passes, kernel.passes + kernel.pass_count);
-  if (Outcome compiled = backend::compile(passes); compiled.status != SPIDER_OK) return compiled;
+  if (Outcome failed = backend::compile(passes)) return failed;
   residencies.resize(passes.size());
   for (std::size_t i = 0; i < passes.size(); ++i) {
-    Outcome loaded = backend::load(*passes[i], backend::all_forms, residencies[i]);
-    if (loaded.status != SPIDER_OK) return loaded;
+    if (Outcome failed = backend::load(*passes[i], backend::all_forms, residencies[i])) return failed;
   }
   return {};
 }
@@ -412,15 +411,14 @@ std::uint64_t bytes_between_passes(const spider_kernel& kernel, const spider_fie
 Outcome run_passes(const spider_kernel& kernel, const SweepFields& given, const Box& box,
                    const spider_part* part, std::int64_t steps, void* stream) {
   std::vector<backend::Residencies> residencies;
-  if (Outcome loaded = prepare_passes(kernel, residencies); loaded.status != SPIDER_OK) return loaded;
+  if (Outcome failed = prepare_passes(kernel, residencies)) return failed;
   const Placed placed = place(kernel, *given.in, *given.out, part);
   std::vector<Scratch> scratch = scratch_of(kernel, box, placed);
   const std::int64_t bytes = bytes_of_all(scratch);
   const std::int64_t together = count_together(kernel, given, bytes);
   ScratchMemory memory(stream);
   if (given.scratch == nullptr) {
-    if (Outcome got = memory.allocate(static_cast<std::uint64_t>(bytes * together)); got.status != SPIDER_OK)
-      return got;
+    if (Outcome failed = memory.allocate(static_cast<std::uint64_t>(bytes * together))) return failed;
   }
   auto* next = given.scratch == nullptr ? memory.data() : static_cast<std::byte*>(given.scratch);
   for (Scratch& of_pass : scratch) {
@@ -430,8 +428,7 @@ Outcome run_passes(const spider_kernel& kernel, const SweepFields& given, const 
   for (std::int64_t image = 0; image < given.batch.count; image += together) {
     const std::int64_t count = std::min(together, given.batch.count - image);
     const PassSweeps sweeps{kernel, box, part, scratch, residencies};
-    if (Outcome swept = sweeps.run(given, image, count, steps, stream); swept.status != SPIDER_OK)
-      return swept;
+    if (Outcome failed = sweeps.run(given, image, count, steps, stream)) return failed;
   }
   return given.scratch == nullptr ? memory.release() : Outcome{};
 }

@@ -71,7 +71,7 @@ template <class Item>
 Outcome upload(const std::vector<Item>& items, Memory& memory) {
   const std::uint64_t bytes = items.size() * sizeof(Item);
   void* allocated = nullptr;
-  if (Outcome got = spider::backend::allocate(bytes, &allocated); got.status != SPIDER_OK) return got;
+  if (Outcome failed = spider::backend::allocate(bytes, &allocated)) return failed;
   memory.reset(allocated);
   return spider::backend::upload(allocated, bytes, items.data(), bytes, bytes, 1);
 }
@@ -97,13 +97,13 @@ Outcome create(const spider_kernel& kernel, const spider::PointStorage& storage,
   std::copy_n(extent, 3, points.extent);
   points.count = static_cast<std::int64_t>(places.size());
   const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
-  if (Outcome fit = spider::check_extents(kernel, field, "the field"); fit.status != SPIDER_OK) return fit;
-  if (Outcome inside = check_cells(places, extent); inside.status != SPIDER_OK) return inside;
-  if (Outcome loaded = spider::backend::prepare_points(kernel); loaded.status != SPIDER_OK) return loaded;
+  if (Outcome failed = spider::check_extents(kernel, field, "the field")) return failed;
+  if (Outcome failed = check_cells(places, extent)) return failed;
+  if (Outcome failed = spider::backend::prepare_points(kernel)) return failed;
   if (places.empty()) return {};
   const Lists lists = sort_by_cell(places);
   points.cell_count = static_cast<std::int64_t>(lists.cells.size());
-  if (Outcome copied = upload(lists.cells, points.cells); copied.status != SPIDER_OK) return copied;
+  if (Outcome failed = upload(lists.cells, points.cells)) return failed;
   return upload(lists.order, points.order);
 }
 
@@ -113,16 +113,14 @@ Outcome access(const spider_points* points, const spider_field* field, void* val
     return {SPIDER_ERROR_NULL,
             std::string("the ") + (points == nullptr ? "points are" : "field is") + " null"};
   const spider_kernel& kernel = *points->kernel;
-  if (Outcome fit =
-          spider::check_field_of_points(points->storage, *field, points->extent, values, points->count);
-      fit.status != SPIDER_OK)
-    return fit;
+  if (Outcome failed =
+          spider::check_field_of_points(points->storage, *field, points->extent, values, points->count))
+    return failed;
   if (points->count == 0) return {};
   for (const auto& [memory, name] : {std::pair<const void*, const char*>{field->data, "the field"},
                                      {values, "the list of values"},
                                      {points->cells.get(), "the list of points"}}) {
-    if (Outcome reached = spider::backend::check_memory(memory, name); reached.status != SPIDER_OK)
-      return reached;
+    if (Outcome failed = spider::backend::check_memory(memory, name)) return failed;
   }
   return spider::backend::access_points(kernel,
                                         {field->data,
@@ -172,16 +170,16 @@ Outcome create_points(const spider_kernel* kernel, std::optional<std::int32_t> f
                       spider_points** points) {
   if (points == nullptr) return {SPIDER_ERROR_NULL, "the place for the points is null"};
   *points = nullptr;
-  if (Outcome known = spider::check_kernel(kernel); known.status != SPIDER_OK) return known;
+  if (Outcome failed = spider::check_kernel(kernel)) return failed;
   if (kernel->info.storage >= SPIDER_U8) {
     return {SPIDER_ERROR_UNSUPPORTED, "the kernel " + std::string(kernel->info.name) +
                                           " stores whole numbers; points are of fields of f16, bf16, f32 or "
                                           "f64"};
   }
   if (field) {
-    if (Outcome found = spider::check_field_index(*kernel, *field); found.status != SPIDER_OK) return found;
+    if (Outcome failed = spider::check_field_index(*kernel, *field)) return failed;
   } else if (kernel->system != nullptr) {
-    if (Outcome alike = check_one_storage(*kernel); alike.status != SPIDER_OK) return alike;
+    if (Outcome failed = check_one_storage(*kernel)) return failed;
   }
   if (extent == nullptr || (cells == nullptr && count > 0))
     return {SPIDER_ERROR_NULL, extent == nullptr ? "the extents are null" : "the cells are null"};
@@ -192,7 +190,7 @@ Outcome create_points(const spider_kernel* kernel, std::optional<std::int32_t> f
   std::vector<Place> places(static_cast<std::size_t>(count));
   for (std::size_t i = 0; i < places.size(); ++i) std::copy_n(cells + 3 * i, 3, places[i].begin());
   if (field) {
-    if (Outcome fit = check_axes(kernel->system->fields[*field], extent); fit.status != SPIDER_OK) return fit;
+    if (Outcome failed = check_axes(kernel->system->fields[*field], extent)) return failed;
   }
   auto created = std::make_unique<spider_points>();
   Outcome outcome =
@@ -223,8 +221,7 @@ spider_status spider_points_free(spider_points* points) {
     // Releasing cannot report an error itself.
     for (Memory* memory : {&points->cells, &points->order}) {
       if (*memory == nullptr) continue;
-      if (Outcome freed = spider::backend::release(memory->release()); freed.status != SPIDER_OK)
-        return freed;
+      if (Outcome failed = spider::backend::release(memory->release())) return failed;
     }
     return {};
   });

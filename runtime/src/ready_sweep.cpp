@@ -268,8 +268,8 @@ Outcome ReadySweep::launch(const spider_kernel& kernel, void* stream) const {
   constexpr std::int64_t most_images = 65535;  // in a launch
   for (std::int64_t image = 0; image < images.count;) {
     const std::int64_t now = images.in_one_launch ? std::min(images.count - image, most_images) : 1;
-    Outcome launched = from_image(image).launch_first(kernel, static_cast<std::int32_t>(now), stream);
-    if (launched.status != SPIDER_OK) return launched;
+    if (Outcome failed = from_image(image).launch_first(kernel, static_cast<std::int32_t>(now), stream))
+      return failed;
     image += now;
   }
   return {};
@@ -278,7 +278,7 @@ Outcome ReadySweep::launch(const spider_kernel& kernel, void* stream) const {
 Outcome ReadySweep::launch_first(const spider_kernel& kernel, std::int32_t image_count, void* stream) const {
   if (rim_blocks > 0) {
     Outcome launched = backend::launch(kernel, {*rims_form, rim_blocks, rims_early, stream}, rims, in, out);
-    if (launched.status != SPIDER_OK || blocks == 0) return launched;
+    if (launched || blocks == 0) return launched;
   }
   const bool is_early = rim_blocks > 0 ? beside : early;
   return backend::launch(kernel, {*form, blocks, is_early, stream, image_count}, arguments, in, out);

@@ -155,7 +155,7 @@ Outcome check_extents_of(const spider_kernel& kernel, std::int32_t field, const 
 
 Outcome check_system_extents(const spider_kernel& kernel, const std::int64_t (&extent)[3]) {
   const spider_field field{nullptr, {extent[0], extent[1], extent[2]}, {0, 0}};
-  if (Outcome fit = check_extents(kernel, field, "a field"); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = check_extents(kernel, field, "a field")) return failed;
   for (int axis = 0; axis < 3; ++axis) {
     if (extent[axis] <= largest_extent) continue;
     return refuse(SPIDER_ERROR_EXTENT, "a field has extent " + std::to_string(extent[axis]) + on_axis(axis) +
@@ -224,11 +224,9 @@ Outcome check_buffer(const spider_kernel& kernel, std::int32_t i, int which, Sys
     const HaloWidth halo = halo_along(field, reach, found.extent, found.part, axis);
     buffer.cells[axis] = {-halo.low, halo.low + buffer.field.extent[axis] + halo.high};
   }
-  if (Outcome apart = check_strides(buffer.field, buffer.cells, bytes, name); apart.status != SPIDER_OK)
-    return apart;
-  if (Outcome spans = check_whole_span(strides_of(buffer.field, buffer.cells), bytes, found.part, name);
-      spans.status != SPIDER_OK)
-    return spans;
+  if (Outcome failed = check_strides(buffer.field, buffer.cells, bytes, name)) return failed;
+  if (Outcome failed = check_whole_span(strides_of(buffer.field, buffer.cells), bytes, found.part, name))
+    return failed;
   return check_alignment(buffer.field, bytes, name);
 }
 
@@ -275,9 +273,8 @@ Outcome take_fields(const spider_kernel& kernel, const spider_sweep& sweep, Syst
     for (int which = 0; which < (needs_second_buffer(kernel, i) ? 2 : 1); ++which) {
       const spider_field& field = which == 0 ? *sweep.fields[i] : *sweep.outputs[i];
       found.buffers[static_cast<std::size_t>(i)][static_cast<std::size_t>(which)].field = field;
-      if (Outcome fit = check_extents_of(kernel, i, name_of_buffer(kernel, i, which), field.extent, found);
-          fit.status != SPIDER_OK)
-        return fit;
+      if (Outcome failed = check_extents_of(kernel, i, name_of_buffer(kernel, i, which), field.extent, found))
+        return failed;
     }
   }
   return {};
@@ -309,11 +306,11 @@ Outcome check_cut(const spider_kernel& kernel, const SystemGiven& found) {
 Outcome take_part(const spider_kernel& kernel, const spider_part* part, SystemGiven& found) {
   const spider_field all{nullptr, {found.extent[0], found.extent[1], found.extent[2]}, {0, 0}};
   found.part = part == nullptr ? whole_part(all) : *part;
-  if (Outcome fit = check_part(kernel, all, found.part); fit.status != SPIDER_OK) return fit;
-  if (Outcome fit = check_system_extents(kernel, found.part.whole); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = check_part(kernel, all, found.part)) return failed;
+  if (Outcome failed = check_system_extents(kernel, found.part.whole)) return failed;
   found.is_cut = !std::equal(std::begin(found.extent), std::end(found.extent), std::begin(found.part.whole));
   if (found.is_cut) {
-    if (Outcome fit = check_cut(kernel, found); fit.status != SPIDER_OK) return fit;
+    if (Outcome failed = check_cut(kernel, found)) return failed;
   }
   return place_part(kernel, found);
 }
@@ -343,17 +340,17 @@ void take_turn(const SystemSweep& sweep, CurrentBuffers& current) {
 
 Outcome check_system_fields(const spider_kernel& kernel, const spider_sweep& sweep, std::int64_t steps,
                             SystemGiven& found) {
-  if (Outcome fit = check_pointers(kernel, sweep); fit.status != SPIDER_OK) return fit;
-  if (Outcome fit = find_launches(kernel, sweep, found); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = check_pointers(kernel, sweep)) return failed;
+  if (Outcome failed = find_launches(kernel, sweep, found)) return failed;
   find_extents(kernel, sweep, found);
-  if (Outcome fit = check_system_extents(kernel, found.extent); fit.status != SPIDER_OK) return fit;
-  if (Outcome fit = take_fields(kernel, sweep, found); fit.status != SPIDER_OK) return fit;
-  if (Outcome fit = take_part(kernel, sweep.part, found); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = check_system_extents(kernel, found.extent)) return failed;
+  if (Outcome failed = take_fields(kernel, sweep, found)) return failed;
+  if (Outcome failed = take_part(kernel, sweep.part, found)) return failed;
   if (found.is_empty()) return {};
   find_uses(kernel, std::max<std::int64_t>(steps, 1), found);
   for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
     for (int which = 0; which < (needs_second_buffer(kernel, i) ? 2 : 1); ++which) {
-      if (Outcome fit = check_buffer(kernel, i, which, found); fit.status != SPIDER_OK) return fit;
+      if (Outcome failed = check_buffer(kernel, i, which, found)) return failed;
     }
   }
   return check_overlaps(kernel, found);
@@ -363,8 +360,8 @@ Outcome find_system_halo(const spider_kernel& kernel, std::int32_t field, const 
                          const spider_part* part, HaloWidth (&halo)[3]) {
   SystemGiven found;
   std::copy_n(extent, 3, found.extent);
-  if (Outcome fit = check_system_extents(kernel, found.extent); fit.status != SPIDER_OK) return fit;
-  if (Outcome fit = take_part(kernel, part, found); fit.status != SPIDER_OK) return fit;
+  if (Outcome failed = check_system_extents(kernel, found.extent)) return failed;
+  if (Outcome failed = take_part(kernel, part, found)) return failed;
   if (found.is_empty()) return {};
   for (std::int32_t i = 0; i < kernel.info.field_count; ++i) {
     if (field != all_fields && field != i) continue;

@@ -10,8 +10,6 @@ import numpy
 
 from . import _autograd, spider
 
-#: Types that numbers are computed in.
-NUMBERS = {"f32": numpy.float32, "f64": numpy.float64}
 _TORCH_NAMES = {"f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16", "u8": "uint8", "u16": "uint16",
                 "i16": "int16"}
 _TORCH_TYPES = {"torch.float16": "<f2", "torch.float32": "<f4", "torch.float64": "<f8", "torch.bfloat16": "<V2",
@@ -20,6 +18,11 @@ _ON_HOST = (1, 3)  # kDLCPU, kDLCUDAHost
 _ON_CUDA = (2, 13)  # kDLCUDA, kDLCUDAManaged
 
 Halo = Sequence[tuple[int, int]]
+
+
+def _host_type(storage: str) -> str:
+    """NumPy's and CuPy's type of a storage."""
+    return "<u2" if storage == "bf16" else spider._TYPES[storage][0]
 
 
 class Array:
@@ -51,14 +54,18 @@ class Array:
             return "pass ml_dtypes.bfloat16, or bits as numpy.uint16"
         return f"pass {what}.astype(numpy.{numpy.dtype(spider._TYPES[storage][0]).name})"
 
+    def _empty(self, shape: Any, storage: str | None = None) -> Array:
+        """Another array of the same library and device, undefined: of this one's type, or of a storage; of bf16 the bits, where
+        the library has no such type."""
+        return Array(*2 * (numpy.empty(shape, _host_type(storage) if storage else self.view.dtype),))
+
     def new(self) -> Array:
         """Another array of the same type, shape and device; its elements are undefined."""
-        return Array(*2 * (numpy.empty(self.shape, self.view.dtype),))
+        return self._empty(self.shape)
 
     def new_as(self, storage: str) -> Array:
-        """The same of elements of a storage; of bf16 the bits, where the library has no such type."""
-        kind = "<u2" if storage == "bf16" else spider._TYPES[storage][0]
-        return Array(*2 * (numpy.empty(self.shape, kind),))
+        """The same of elements of a storage."""
+        return self._empty(self.shape, storage)
 
     def new_result(self, info: Any) -> Array:
         """Another one for a kernel's results."""
@@ -66,7 +73,7 @@ class Array:
 
     def numbers(self, count: int, storage: str) -> Array:
         """A list of numbers, undefined, for the same library and device."""
-        return Array(*2 * (numpy.empty(count, NUMBERS[storage]),))
+        return self._empty(count, storage)
 
     def filled(self, numbers: numpy.ndarray) -> Array:
         """The numbers where the array is."""
@@ -134,23 +141,11 @@ class _Cupy(Array):
     def typestr(self) -> str:
         return self.view.dtype.str
 
-    def new(self) -> Array:
+    def _empty(self, shape: Any, storage: str | None = None) -> Array:
         import cupy
 
         with self.here():
-            return _Cupy(*2 * (cupy.empty(self.shape, self.view.dtype),))
-
-    def new_as(self, storage: str) -> Array:
-        import cupy
-
-        with self.here():
-            return _Cupy(*2 * (cupy.empty(self.shape, "<u2" if storage == "bf16" else spider._TYPES[storage][0]),))
-
-    def numbers(self, count: int, storage: str) -> Array:
-        import cupy
-
-        with self.here():
-            return _Cupy(*2 * (cupy.empty(count, NUMBERS[storage]),))
+            return _Cupy(*2 * (cupy.empty(shape, _host_type(storage) if storage else self.view.dtype),))
 
     def filled(self, numbers: numpy.ndarray) -> Array:
         import cupy
@@ -211,11 +206,20 @@ class _Tensor(Array):
 
     @property
     def typestr(self) -> str:
-        kind = str((self.view if self.on_device else self.given).dtype)
+        kind = str(self._tensor.dtype)
         return _TORCH_TYPES.get(kind, kind)
 
     def cast(self, what: str, storage: str) -> str:
         return f"pass {what}.to(torch.{_TORCH_NAMES[storage]})"
+
+    def _type_of(self, storage: str | None) -> Any:
+        """PyTorch's type of a storage, or the tensor's."""
+        return getattr(sys.modules["torch"], _TORCH_NAMES[storage]) if storage else self._tensor.dtype
+
+    @property
+    def _tensor(self) -> Any:
+        """On the host the view is an array of NumPy."""
+        return self.view if self.on_device else self.given
 
 
 class _Torch(_Tensor):
@@ -223,21 +227,10 @@ class _Torch(_Tensor):
 
     on_device = True
 
-    def new(self) -> Array:
+    def _empty(self, shape: Any, storage: str | None = None) -> Array:
         import torch
 
-        return _Torch(*2 * (torch.empty(self.shape, dtype=self.view.dtype, device=self.view.device),))
-
-    def new_as(self, storage: str) -> Array:
-        import torch
-
-        return _Torch(*2 * (torch.empty(self.shape, dtype=getattr(torch, _TORCH_NAMES[storage]), device=self.view.device),))
-
-    def numbers(self, count: int, storage: str) -> Array:
-        import torch
-
-        kind = torch.float64 if storage == "f64" else torch.float32
-        return _Torch(*2 * (torch.empty(count, dtype=kind, device=self.view.device),))
+        return _Torch(*2 * (torch.empty(shape, dtype=self._type_of(storage), device=self.view.device),))
 
     def filled(self, numbers: numpy.ndarray) -> Array:
         import torch
@@ -310,20 +303,10 @@ class _TorchOnHost(_Tensor):
     def repeated(self, shape: Sequence[int]) -> Array:
         return wrap(self.given.detach().expand(tuple(shape)))
 
-    def numbers(self, count: int, storage: str) -> Array:
+    def _empty(self, shape: Any, storage: str | None = None) -> Array:
         import torch
 
-        return wrap(torch.empty(count, dtype=torch.float64 if storage == "f64" else torch.float32))
-
-    def new(self) -> Array:
-        import torch
-
-        return wrap(torch.empty(tuple(self.given.shape), dtype=self.given.dtype))
-
-    def new_as(self, storage: str) -> Array:
-        import torch
-
-        return wrap(torch.empty(tuple(self.given.shape), dtype=getattr(torch, _TORCH_NAMES[storage])))
+        return wrap(torch.empty(shape, dtype=self._type_of(storage)))
 
 
 class _OnDevice(Array):
@@ -345,7 +328,7 @@ class _OnDevice(Array):
         raise TypeError(f"no library here makes another array like this {type(self.given).__name__} on a device: install CuPy "
                         f"or PyTorch, or call the stencil with out=, which takes an array of the same kind")
 
-    new = new_as = numbers = filled = copy = padded = _refuse
+    _empty = filled = padded = _refuse
 
 
 class _Field(Array):
@@ -361,17 +344,10 @@ class _Field(Array):
     def typestr(self) -> str:
         return spider._TYPES[self.view.storage][0]
 
-    def new(self) -> Array:
+    def _refuse(self, *_: Any) -> Any:
         raise TypeError("pass out=: a field of the runtime does not say how to make another one")
 
-    def new_as(self, storage: str) -> Array:
-        return self.new()
-
-    def filled(self, numbers: numpy.ndarray) -> Array:
-        return self.new()
-
-    def padded(self, halo: Halo) -> Array:
-        return self.new()
+    new = new_as = filled = padded = _refuse
 
 
 def wrap(array: Any, what: str = "u", written: bool = False) -> Array:

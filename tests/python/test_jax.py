@@ -281,7 +281,7 @@ class Systems(Test):
         step = jax.jit(lambda state, **words: self.sound(state, **{"dt": 0.1, **words}))
         self.refuse(TypeError, "fields p, v, k, d by name: d is missing", step, {name: self.state[name] for name in "pvk"})
         self.refuse(TypeError, "there is no other", step, self.state, other=1.0)
-        self.refuse(ValueError, "v has 11 cells along x, and others 3", step,
+        self.refuse(ValueError, "v has 11 cells along x, and p 3", step,
                     {**self.state, "p": self.state["p"][:, :3]})
         self.refuse(TypeError, "sound is given reductions, which arrays that JAX traces do not take", jax.jit(
             lambda state: self.sound(state, dt=0.1, reductions=True)), self.state)

@@ -11,6 +11,23 @@ from . import _arrays, _autograd, _transfers, spider
 OWN_WORDS = ("out", "stream", "steps", "progress", "checkpoint", "snapshots")
 
 
+def storages_of(info: spider.Info, given: Mapping[str, Any]) -> dict[str, str]:
+    """The arrays that an update takes beside its input, by name, with their storages. TypeError where what is `given` lacks one, or
+    has a name that is not the spec's."""
+    arrays = {info.previous: info.storage} if info.previous else {}
+    arrays |= dict(info.fields)
+    wanted = [*arrays, *info.scalars]
+    for name in wanted:
+        if name in OWN_WORDS:
+            raise TypeError(f"{info.name} takes a {name}, which calls have a meaning of their own for: give it another name in the "
+                            f"spec")
+    if set(wanted) != set(given):
+        missing, unknown = [name for name in wanted if name not in given], [name for name in given if name not in wanted]
+        what = f"needs {', '.join(missing)} by name" if missing else f"takes no {', '.join(unknown)}"
+        raise TypeError(f"{info.name} {what}: beside u it takes {', '.join(wanted) or 'nothing'}")
+    return arrays
+
+
 @dataclasses.dataclass
 class Further:
     """What an update takes beside its input."""
@@ -33,18 +50,7 @@ class Further:
     def of(info: spider.Info, source: _arrays.Array, given: Mapping[str, Any], layout: Any = None) -> Further:
         """TypeError where a name is missing or not the spec's. Of a batch (_images.Layout) arrays come in the order of its
         axes; a field may be one for all images."""
-        arrays = {info.previous: info.storage} if info.previous else {}
-        arrays |= dict(info.fields)
-        wanted = [*arrays, *info.scalars]
-        for name in wanted:
-            if name in OWN_WORDS:
-                raise TypeError(f"{info.name} takes a {name}, which calls have a meaning of their own for: give it another name "
-                                f"in the spec")
-        if set(wanted) != set(given):
-            missing = [name for name in wanted if name not in given]
-            unknown = [name for name in given if name not in wanted]
-            what = f"needs {', '.join(missing)} by name" if missing else f"takes no {', '.join(unknown)}"
-            raise TypeError(f"{info.name} {what}: beside u it takes {', '.join(wanted) or 'nothing'}")
+        arrays = storages_of(info, given)
         found = {name: _arrays.wrap(given[name], name) for name in arrays}
         for name, array in found.items():
             if layout is None:

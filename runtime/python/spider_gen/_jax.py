@@ -15,10 +15,9 @@ import jax
 import numpy
 from jax import numpy as jnp
 
-from . import _autograd, _cache, _compilers, _generator, _images, _package, _snapshots, spider
+from . import _autograd, _cache, _compilers, _further, _generator, _images, _package, _snapshots, spider
 from ._adjoint import adjoint_spec as _adjoint_spec, array_storages
 from ._calls import in_python
-from ._further import OWN_WORDS
 from ._points import Points
 
 try:
@@ -579,17 +578,7 @@ class _Given:
         info = kernel.info
         u = _array(u, "u", info, info.storage)
         layout = _images.Layout.of(info, u.shape, axes)
-        storages = {info.previous: info.storage} if info.previous else {}
-        storages |= dict(info.fields)
-        wanted = [*storages, *info.scalars]
-        clash = [name for name in wanted if name in OWN_WORDS]
-        if clash:
-            raise TypeError(f"{info.name} takes a {clash[0]}, which calls have a meaning of their own for: give it another name in "
-                            f"the spec")
-        if set(wanted) != set(given):
-            missing, unknown = [n for n in wanted if n not in given], [n for n in given if n not in wanted]
-            what = f"needs {', '.join(missing)} by name" if missing else f"takes no {', '.join(unknown)}"
-            raise TypeError(f"{info.name} {what}: beside u it takes {', '.join(wanted) or 'nothing'}")
+        storages = _further.storages_of(info, given)
         arrays = [_ordered(u, layout.order)]
         for name, storage in storages.items():
             array = _array(given[name], name, info, storage)
@@ -661,19 +650,9 @@ class _State:
         _system._check_names(f"{info.name} takes the fields", names, state)
         _system._check_names(f"{info.name} takes the scalars", info.scalars, scalars)
         arrays = [_array(state[name], name, info, storage) for name, storage in info.fields]
-        letters = "zyx"[3 - info.dimensions:]
-        extents: dict[str, int] = {}
-        spread = []
-        for name, axes, array in zip(names, info.axes, arrays):
-            own = [letter for letter, has in zip("zyx", axes) if has]
-            shape = dict(zip(letters if array.ndim == len(letters) else own, array.shape))
-            if array.ndim not in (len(own), len(letters)) or any(shape.get(one, 1) != 1 for one in letters if one not in own):
-                raise ValueError(f"{name} has the axes {', '.join(own)} in {info.name}, and the array has the shape {array.shape}")
-            for one in own:
-                if extents.setdefault(one, shape[one]) != shape[one]:
-                    raise ValueError(f"{name} has {shape[one]} cells along {one}, and others {extents[one]}")
-            spread.append(array.reshape([shape.get(one, 1) for one in letters]))
-        whole = tuple(extents.get(one, 1) for one in letters)
+        whole = _system.common_extents(info, names, [array.shape for array in arrays])
+        spread = [array.reshape([n if has else 1 for n, has in zip(whole, axes[3 - info.dimensions:])])
+                  for array, axes in zip(arrays, info.axes)]
         for name in names if 0 not in whole else []:
             _refuse_halo(system, in_python(kernel.halo_of_field, name, *whole), name)
         return _State(info, names, [array.shape for array in arrays], spread, [_scalar(scalars[name], name) for name in info.scalars])

@@ -212,7 +212,9 @@ class _Given:
         _check_names(f"{info.name} takes the scalars", info.scalars, call.scalars)
         found = [arrays[name] for name in names]
         _check_place(names, found)
-        extents = _check_shapes(info, names, found)
+        for (name, storage), array in zip(info.fields, found):
+            _arrays.check_elements(array, info, name, storage)
+        extents = common_extents(info, names, [array.shape for array in found])
         spread = [array.spread(axes[3 - info.dimensions:]) for array, axes in zip(found, info.axes)]
         scalars = [_autograd.number(call.scalars[name], name) for name in info.scalars]
         halos = [[(0, 0)] * info.dimensions if 0 in extents else in_python(kernel.halo_of_field, name, *extents) for name in names]
@@ -263,18 +265,16 @@ def _check_place(names: Sequence[str], arrays: Sequence[_arrays.Array]) -> None:
                             f"one")
 
 
-def _check_shapes(info: spider.Info, names: Sequence[str], arrays: Sequence[_arrays.Array]) -> tuple[int, ...]:
-    """The extents of fields with all axes. TypeError of the elements, ValueError where arrays do not fit together."""
+def common_extents(info: spider.Info, names: Sequence[str], shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The extents of fields with all axes. ValueError where arrays of these shapes do not fit together."""
     letters = "zyx"[3 - info.dimensions:]
     extents: dict[str, int] = {}
     tellers: dict[str, str] = {}
-    for name, (_, storage), axes, array in zip(names, info.fields, info.axes, arrays):
+    for name, axes, given in zip(names, info.axes, shapes):
         own = [letter for letter, has in zip("zyx", axes) if has]
-        shape = dict(zip(letters if len(array.shape) == len(letters) else own, array.shape))
-        if len(array.shape) not in (len(own), len(letters)) or any(shape.get(letter, 1) != 1 for letter in letters if letter not in own):
-            raise ValueError(f"{name} has the axes {', '.join(own)} in {info.name}, and the array has the shape "
-                             f"{array.shape}")
-        _arrays.check_elements(array, info, name, storage)
+        shape = dict(zip(letters if len(given) == len(letters) else own, given))
+        if len(given) not in (len(own), len(letters)) or any(shape.get(letter, 1) != 1 for letter in letters if letter not in own):
+            raise ValueError(f"{name} has the axes {', '.join(own)} in {info.name}, and the array has the shape {given}")
         for letter in own:
             teller = tellers.setdefault(letter, name)
             if extents.setdefault(letter, shape[letter]) != shape[letter]:

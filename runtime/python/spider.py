@@ -92,135 +92,85 @@ class Info:
         return self.backend != "cuda"
 
 
+_pointer, _text, _int, _long, _size, _number = (
+    ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_uint64, ctypes.c_double)
+_ints, _longs, _numbers, _texts, _pointers = map(ctypes.POINTER, (_int, _long, _number, _text, _pointer))
+_three = _long * 3
+
+
 class _Field(ctypes.Structure):
     """struct spider_field"""
 
-    _fields_ = [("data", ctypes.c_void_p), ("extent", ctypes.c_int64 * 3), ("stride", ctypes.c_int64 * 2)]
+    _fields_ = [("data", _pointer), ("extent", _three), ("stride", _long * 2)]
 
 
 class _KernelInfo(ctypes.Structure):
     """struct spider_kernel_info; later versions append to it"""
 
     _fields_ = [
-        ("size", ctypes.c_uint32),
-        ("abi", ctypes.c_uint32),
-        ("name", ctypes.c_char_p),
-        ("generator", ctypes.c_char_p),
-        ("spec_hash", ctypes.c_char_p),
-        ("dimensions", ctypes.c_int32),
-        ("storage", ctypes.c_int32),
-        ("accumulate", ctypes.c_int32),
-        ("steps", ctypes.c_int32),
-        ("reach_low", ctypes.c_int32 * 3),
-        ("reach_high", ctypes.c_int32 * 3),
-        ("minimum_arch", ctypes.c_int32),
-        ("emulated", ctypes.c_int32),
-        ("backend", ctypes.c_int32),
-        ("previous", ctypes.c_char_p),
-        ("field_count", ctypes.c_int32),
-        ("scalar_count", ctypes.c_int32),
-        ("field_names", ctypes.POINTER(ctypes.c_char_p)),
-        ("field_storages", ctypes.POINTER(ctypes.c_int32)),
-        ("scalar_names", ctypes.POINTER(ctypes.c_char_p)),
-        ("launch_count", ctypes.c_int32),
-        ("field_uses", ctypes.POINTER(ctypes.c_int32)),
-        ("field_axes", ctypes.POINTER(ctypes.c_int32)),
-        ("reduction_names", ctypes.POINTER(ctypes.c_char_p)),
-        ("reduction_count", ctypes.c_int32),
-        ("output", ctypes.c_int32),
-    ]
+        ("size", ctypes.c_uint32), ("abi", ctypes.c_uint32), ("name", _text), ("generator", _text), ("spec_hash", _text),
+        ("dimensions", _int), ("storage", _int), ("accumulate", _int), ("steps", _int), ("reach_low", _int * 3),
+        ("reach_high", _int * 3), ("minimum_arch", _int), ("emulated", _int), ("backend", _int), ("previous", _text),
+        ("field_count", _int), ("scalar_count", _int), ("field_names", _texts), ("field_storages", _ints),
+        ("scalar_names", _texts), ("launch_count", _int), ("field_uses", _ints), ("field_axes", _ints),
+        ("reduction_names", _texts), ("reduction_count", _int), ("output", _int)]
 
 
 class _Part(ctypes.Structure):
     """struct spider_part"""
 
-    _fields_ = [("origin", ctypes.c_int64 * 3), ("whole", ctypes.c_int64 * 3)]
+    _fields_ = [("origin", _three), ("whole", _three)]
+
+
+_fields = ctypes.POINTER(_Field)
+_part = ctypes.POINTER(_Part)
 
 
 class _Sweep(ctypes.Structure):
     """struct spider_sweep"""
 
     _fields_ = [
-        ("size", ctypes.c_uint32),
-        ("source", ctypes.POINTER(_Field)),
-        ("target", ctypes.POINTER(_Field)),
-        ("previous", ctypes.POINTER(_Field)),
-        ("fields", ctypes.POINTER(ctypes.POINTER(_Field))),
-        ("scalars", ctypes.POINTER(ctypes.c_double)),
-        ("offset", ctypes.c_int64 * 3),
-        ("extent", ctypes.c_int64 * 3),
-        ("part", ctypes.POINTER(_Part)),
-        ("stream", ctypes.c_void_p),
-        ("target_previous", ctypes.POINTER(_Field)),
-        ("outputs", ctypes.POINTER(ctypes.POINTER(_Field))),
-        ("first_launch", ctypes.c_int32),
-        ("launch_count", ctypes.c_int32),
-        ("reductions", ctypes.c_void_p),
-        ("batch", ctypes.c_int64),
-        ("batch_stride", ctypes.c_int64),
-        ("target_batch_stride", ctypes.c_int64),
-        ("field_batch_strides", ctypes.POINTER(ctypes.c_int64)),
-        ("scratch", ctypes.c_void_p),
-        ("scratch_bytes", ctypes.c_uint64),
-    ]
+        ("size", ctypes.c_uint32), ("source", _fields), ("target", _fields), ("previous", _fields),
+        ("fields", ctypes.POINTER(_fields)), ("scalars", _numbers), ("offset", _three), ("extent", _three), ("part", _part),
+        ("stream", _pointer), ("target_previous", _fields), ("outputs", ctypes.POINTER(_fields)), ("first_launch", _int),
+        ("launch_count", _int), ("reductions", _pointer), ("batch", _long), ("batch_stride", _long),
+        ("target_batch_stride", _long), ("field_batch_strides", _longs), ("scratch", _pointer), ("scratch_bytes", _size)]
 
 
-_pointer = ctypes.c_void_p
-_fields = ctypes.POINTER(_Field)
-_triple = ctypes.POINTER(ctypes.c_int64)
-_SIGNATURES = {
-    "spider_abi_version": (ctypes.c_int32, []),
-    "spider_info": (ctypes.POINTER(_KernelInfo), [_pointer]),
-    "spider_halo": (ctypes.c_int32, [_pointer, _triple, _triple, _triple]),
-    "spider_halo_of_part": (ctypes.c_int32, [_pointer, _triple, ctypes.POINTER(_Part), _triple, _triple]),
-    "spider_halo_of_fields": (ctypes.c_int32, [_pointer, _triple, _triple, _triple]),
-    "spider_halo_of_field": (
-        ctypes.c_int32,
-        [_pointer, ctypes.c_int32, _triple, ctypes.POINTER(_Part), _triple, _triple],
-    ),
-    "spider_prepare": (ctypes.c_int32, [_pointer]),
-    "spider_apply": (ctypes.c_int32, [_pointer, _fields, _fields, _pointer]),
-    "spider_apply_box": (ctypes.c_int32, [_pointer, _fields, _fields, _triple, _triple, _pointer]),
-    "spider_iterate": (
-        ctypes.c_int32,
-        [_pointer, _fields, _fields, ctypes.c_int64, _pointer, ctypes.POINTER(_fields)],
-    ),
-    "spider_run": (ctypes.c_int32, [_pointer, ctypes.POINTER(_Sweep)]),
-    "spider_run_steps": (
-        ctypes.c_int32,
-        [_pointer, ctypes.POINTER(_Sweep), ctypes.c_int64, ctypes.POINTER(_fields)],
-    ),
-    "spider_points_create": (ctypes.c_int32, [_pointer, _triple, _triple, ctypes.c_int64, ctypes.POINTER(_pointer)]),
-    "spider_points_create_of_field": (
-        ctypes.c_int32,
-        [_pointer, ctypes.c_int32, _triple, _triple, ctypes.c_int64, ctypes.POINTER(_pointer)],
-    ),
-    "spider_points_free": (ctypes.c_int32, [_pointer]),
-    "spider_points_add": (ctypes.c_int32, [_pointer, _fields, _pointer, _pointer]),
-    "spider_points_read": (ctypes.c_int32, [_pointer, _fields, _pointer, _pointer]),
-    "spider_reductions_create": (ctypes.c_int32, [_pointer, ctypes.POINTER(_pointer)]),
-    "spider_reductions_free": (ctypes.c_int32, [_pointer]),
-    "spider_reductions_read": (ctypes.c_int32, [_pointer, ctypes.POINTER(ctypes.c_double), _pointer]),
-    "spider_run_until": (
-        ctypes.c_int32,
-        [_pointer, ctypes.POINTER(_Sweep), ctypes.c_int64, ctypes.c_int32, ctypes.c_double, ctypes.c_int64,
-         ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_double)],
-    ),
-    "spider_status_string": (ctypes.c_char_p, [ctypes.c_int32]),
-    "spider_last_error": (ctypes.c_char_p, []),
-    "spider_allocate": (ctypes.c_int32, [ctypes.c_uint64, ctypes.POINTER(_pointer)]),
-    "spider_free": (ctypes.c_int32, [_pointer]),
-    "spider_upload": (
-        ctypes.c_int32,
-        [_pointer, ctypes.c_uint64, _pointer, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64],
-    ),
-    "spider_download": (
-        ctypes.c_int32,
-        [_pointer, ctypes.c_uint64, _pointer, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64],
-    ),
-    "spider_synchronize": (ctypes.c_int32, [_pointer]),
-    "spider_clear": (ctypes.c_int32, [_pointer, ctypes.c_uint64]),
+_sweeps = ctypes.POINTER(_Sweep)
+#: Arguments of the C interface. Functions return a status, but those of _RESULTS.
+_ARGUMENTS = {
+    "spider_abi_version": [],
+    "spider_info": [_pointer],
+    "spider_halo": [_pointer, _longs, _longs, _longs],
+    "spider_halo_of_part": [_pointer, _longs, _part, _longs, _longs],
+    "spider_halo_of_fields": [_pointer, _longs, _longs, _longs],
+    "spider_halo_of_field": [_pointer, _int, _longs, _part, _longs, _longs],
+    "spider_prepare": [_pointer],
+    "spider_apply": [_pointer, _fields, _fields, _pointer],
+    "spider_apply_box": [_pointer, _fields, _fields, _longs, _longs, _pointer],
+    "spider_iterate": [_pointer, _fields, _fields, _long, _pointer, ctypes.POINTER(_fields)],
+    "spider_run": [_pointer, _sweeps],
+    "spider_run_steps": [_pointer, _sweeps, _long, ctypes.POINTER(_fields)],
+    "spider_points_create": [_pointer, _longs, _longs, _long, _pointers],
+    "spider_points_create_of_field": [_pointer, _int, _longs, _longs, _long, _pointers],
+    "spider_points_free": [_pointer],
+    "spider_points_add": [_pointer, _fields, _pointer, _pointer],
+    "spider_points_read": [_pointer, _fields, _pointer, _pointer],
+    "spider_reductions_create": [_pointer, _pointers],
+    "spider_reductions_free": [_pointer],
+    "spider_reductions_read": [_pointer, _numbers, _pointer],
+    "spider_run_until": [_pointer, _sweeps, _long, _int, _number, _long, _longs, _numbers],
+    "spider_status_string": [_int],
+    "spider_last_error": [],
+    "spider_allocate": [_size, _pointers],
+    "spider_free": [_pointer],
+    "spider_upload": [_pointer, _size, _pointer, _size, _size, _size],
+    "spider_download": [_pointer, _size, _pointer, _size, _size, _size],
+    "spider_synchronize": [_pointer],
+    "spider_clear": [_pointer, _size],
 }
+_RESULTS = {"spider_info": ctypes.POINTER(_KernelInfo), "spider_status_string": _text, "spider_last_error": _text}
 
 
 def load(path: str | os.PathLike) -> Library:
@@ -268,12 +218,12 @@ class Library:
     def __init__(self, path: str | os.PathLike):
         self.path = os.fspath(path)
         self._c = _open(self.path)
-        for name, (result, arguments) in _SIGNATURES.items():
+        for name, arguments in _ARGUMENTS.items():
             function = getattr(self._c, name, None)
             if function is None:
                 what = "an older spider runtime" if hasattr(self._c, "spider_abi_version") else "no spider runtime"
                 raise Error(2, f"{self.path} holds {what}: it has no function {name}")
-            function.restype, function.argtypes = result, arguments
+            function.restype, function.argtypes = _RESULTS.get(name, _int), arguments
         if self._c.spider_abi_version() != ABI:
             raise Error(2, f"{self.path} has ABI {self._c.spider_abi_version()}; this module is for {ABI}")
 
@@ -350,7 +300,7 @@ class Kernel:
                       part: tuple[Sequence[int], Sequence[int]] | None = None) -> tuple[tuple[int, int], ...]:
         """Of one field of a system, of which `extents` are those of fields with all axes; nothing along others."""
         def find() -> tuple[tuple[int, int], ...]:
-            low, high = (ctypes.c_int64 * 3)(), (ctypes.c_int64 * 3)()
+            low, high = _three(), _three()
             shape = self._triple("the extents", extents, 1)
             call = self.library._c.spider_halo_of_field
             self.library._check(call(self._handle, self._field_index(name), shape, self._part(part), low, high))
@@ -390,7 +340,7 @@ class Kernel:
         return found
 
     def _halo_by(self, tell: Any, extents: Sequence[int], *part: Any) -> tuple[tuple[int, int], ...]:
-        low, high = (ctypes.c_int64 * 3)(), (ctypes.c_int64 * 3)()
+        low, high = _three(), _three()
         self.library._check(tell(self._handle, self._triple("the extents", extents, 1), *part, low, high))
         return tuple(zip(low, high))[3 - self.info.dimensions:]
 
@@ -505,11 +455,11 @@ class Kernel:
             raise ValueError(f"{info.name} takes {len(info.scalars)} scalars, not {len(scalars)}")
         sweep = _Sweep(size=ctypes.sizeof(_Sweep))
         views = self._system_views(fields, outputs, steps, part)
-        pointers = [ctypes.POINTER(_Field)() if view is None else ctypes.pointer(view.field) for view in views]
-        array = ctypes.POINTER(_Field) * len(fields)
+        pointers = [_fields() if view is None else ctypes.pointer(view.field) for view in views]
+        array = _fields * len(fields)
         sweep.fields, sweep.outputs = array(*pointers[:len(fields)]), array(*pointers[len(fields):])
         if scalars:
-            sweep.scalars = (ctypes.c_double * len(scalars))(*scalars)
+            sweep.scalars = (_number * len(scalars))(*scalars)
         sweep.stream = _choose_stream(stream, *(view for view in views if view is not None))
         return sweep, views
 
@@ -550,7 +500,7 @@ class Kernel:
             for name, pointer in zip(("source", "target", "previous"), pointers[:count]):
                 setattr(sweep, name, pointer)
             if fields_count:
-                sweep.fields = (ctypes.POINTER(_Field) * fields_count)(*pointers[count:])
+                sweep.fields = (_fields * fields_count)(*pointers[count:])
             for name, value in batch.items():
                 setattr(sweep, name, value)
 
@@ -565,8 +515,8 @@ class Kernel:
 
         def describe(sweep: _Sweep, pointers: Sequence[Any]) -> None:
             given = iter(pointers)
-            own = [next(given) if one else ctypes.POINTER(_Field)() for one in is_there]
-            array = ctypes.POINTER(_Field) * field_count
+            own = [next(given) if one else _fields() for one in is_there]
+            array = _fields * field_count
             sweep.fields, sweep.outputs = array(*own[:field_count]), array(*own[field_count:])
 
         return self._repeater([view.field for view in some], len(scalars), describe)
@@ -574,7 +524,7 @@ class Kernel:
     def _repeater(self, patterns: Sequence[_Field], scalar_count: int,
                   describe: Callable[[_Sweep, Sequence[Any]], None]) -> Callable[[Sequence[int], int | None, Sequence[float]], int]:
         """The function of _launcher: `describe` tells a sweep the fields that pointers lead to, which lie like the patterns."""
-        numbers = ctypes.c_double * scalar_count
+        numbers = _number * scalar_count
         idle: list[tuple[_Sweep, list[_Field], Any]] = []  # a call takes one out, or makes one
 
         def make() -> tuple[_Sweep, list[_Field], Any]:
@@ -633,9 +583,9 @@ class Kernel:
             own = further[-1].cells.shape[int(images):]
             _require_halo(array, further[-1].cells, _with_images(self._halo_of_further(own, part), images), self.info)
         if further:
-            sweep.fields = (ctypes.POINTER(_Field) * len(further))(*(ctypes.pointer(view.field) for view in further))
+            sweep.fields = (_fields * len(further))(*(ctypes.pointer(view.field) for view in further))
         if scalars:
-            sweep.scalars = (ctypes.c_double * len(scalars))(*scalars)
+            sweep.scalars = (_number * len(scalars))(*scalars)
         if images:
             self._take_images(sweep, views, further)
         return sweep, views, further
@@ -762,7 +712,7 @@ class Reductions:
     def read(self, stream: Any = None) -> dict[str, float]:
         """By name, behind the sweeps on the stream, which it waits for."""
         names, library = self.kernel.info.reductions, self.kernel.library
-        values = (ctypes.c_double * len(names))()
+        values = (_number * len(names))()
         library._check(library._c.spider_reductions_read(self._memory, values, _choose_stream(stream)))
         return dict(zip(names, values))
 
@@ -1074,7 +1024,7 @@ def _int32(what: str, value: Any) -> int:
 
 
 def _int64s(what: str, values: Sequence[Any]) -> Any:
-    return (ctypes.c_int64 * len(values))(*(_int64(what, value) for value in values))
+    return (_long * len(values))(*(_int64(what, value) for value in values))
 
 
 def _interface(array: Any, info: Info) -> dict:

@@ -1214,12 +1214,14 @@ class Field:
             return _readable(bits, "bf16")
         return bits.view(_TYPES[self.storage][0])
 
-    def _copy(self, copy: Any, host: int, to_field: bool) -> None:
-        """Copies the interior, a plane at a time; `host` is the address of an array without gaps."""
-        planes, rows, columns = (1, 1, *self.shape)[-3:]
+    def _copy(self, copy: Any, host: int, to_field: bool, halo: Sequence[tuple[int, int]] | None = None) -> None:
+        """Copies the interior, with so much of its halo, a plane at a time; `host` is the address of an array without gaps."""
+        halo = halo or [(0, 0)] * len(self.shape)
+        planes, rows, columns = (1, 1, *(low + n + high for n, (low, high) in zip(self.shape, halo)))[-3:]
         width = columns * self._size
         pitch = self.strides[-2] if len(self.shape) > 1 else width
+        first = self.pointer - sum(low * stride for (low, _), stride in zip(halo, self.strides))
         for plane in range(planes):
-            field = self.pointer + plane * self.strides[0], pitch
+            field = first + plane * self.strides[0], pitch
             array = host + plane * rows * width, width
             self.library._check(copy(*(field + array if to_field else array + field), width, rows))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 from typing import Any, Sequence
 
@@ -14,7 +13,8 @@ from ._calls import in_python
 
 def to_field(field: Any, array: _arrays.Array, halo: _arrays.Halo) -> None:
     """Uploads the interior and the halo that a kernel reads."""
-    _copy(field, field.library._c.spider_upload, numpy.ascontiguousarray(_arrays.extended(array.view, halo)), halo, True)
+    dense = numpy.ascontiguousarray(_arrays.extended(array.view, halo))
+    field._copy(field.library._c.spider_upload, dense.ctypes.data, True, halo)
 
 
 def further_field(library: Any, kernel: Any, array: _arrays.Array, storage: str) -> Any:
@@ -48,18 +48,5 @@ def room(library: Any, info: spider.Info, shape: Sequence[int], storage: str, ha
 def from_field(field: Any, array: _arrays.Array) -> None:
     """Downloads the interior."""
     bits = numpy.empty(array.shape, array.view.dtype)
-    _copy(field, field.library._c.spider_download, bits, [(0, 0)] * bits.ndim, False)
+    field._copy(field.library._c.spider_download, bits.ctypes.data, False)
     array.view[...] = bits
-
-
-def _copy(field: Any, copy: Any, array: numpy.ndarray, halo: _arrays.Halo, to_field: bool) -> None:
-    planes, rows, columns = (1, 1, *array.shape)[-3:]
-    strides = field.strides
-    width = columns * array.itemsize
-    pitch = strides[-2] if array.ndim > 1 else width
-    first = field.pointer - sum(low * stride for (low, _), stride in zip(halo, strides))
-    for plane in range(planes):
-        there = ctypes.c_void_p(first + plane * strides[0]), pitch
-        here = ctypes.c_void_p(array.ctypes.data + plane * rows * width), width
-        field.library._check(copy(*(there + here if to_field else here + there), width, rows))
-

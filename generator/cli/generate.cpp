@@ -20,9 +20,10 @@ namespace {
 void generate_system(const spec::SystemSpec& spec, const plan::Request& request,
                      const std::vector<std::string>& architectures, GenerateResult& result) {
   if (request.engine && *request.engine != plan::Engine::cuda) {
-    result.diagnostics.error(spec.where, fmt::format("systems of equations are computed on CUDA cores; leave "
-                                                     "out '--engine {}'",
-                                                     plan::engine_name(*request.engine)));
+    result.diagnostics.error(spec.where,
+                             "systems of equations are computed on CUDA cores; leave "
+                             "out '--engine {}'",
+                             plan::engine_name(*request.engine));
   }
   result.diagnostics.sort_by_location();
   if (result.diagnostics.has_errors()) return;

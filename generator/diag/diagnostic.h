@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <compare>
 #include <cstddef>
 #include <memory>
@@ -60,6 +62,16 @@ struct Diagnostics {
   /// Adds an error; does nothing once there are `most_errors`.
   void error(SourceLocation where, std::string text);
   void warning(SourceLocation where, std::string text);
+  /// The same of a format and its arguments.
+  template <class First, class... Rest>
+  void error(SourceLocation where, fmt::format_string<First, Rest...> format, First&& first, Rest&&... rest) {
+    error(std::move(where), fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
+  template <class First, class... Rest>
+  void warning(SourceLocation where, fmt::format_string<First, Rest...> format, First&& first,
+               Rest&&... rest) {
+    warning(std::move(where), fmt::format(format, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
   void append(const Diagnostics& other);
   [[nodiscard]] bool has_errors() const { return errors > 0; }
   /// Whether further errors are dropped.

@@ -79,22 +79,21 @@ void describe_sums(const spec::StencilSpec& spec, const plan::RoundedWeights& we
       exact += tap.weight;
       packed += tap.packed;
     }
-    lines.push_back(fmt::format("{} {}: {} of {}, whose weights sum to {}, {} packed",
-                                i == 0 ? "Sums     " : "         ", sum.name, counted(taps, "tap"),
-                                spec::shape_name(sum.shape), exact, packed));
+    add(lines, "{} {}: {} of {}, whose weights sum to {}, {} packed", i == 0 ? "Sums     " : "         ",
+        sum.name, counted(taps, "tap"), spec::shape_name(sum.shape), exact, packed);
   }
 }
 
 /// Describes the update and its fields.
 void describe_update(const spec::StencilSpec& spec, std::vector<std::string>& lines) {
-  lines.push_back(fmt::format("Update    {}", spec.update->text));
+  add(lines, "Update    {}", spec.update->text);
   std::vector<std::string> fields;
   if (spec.previous)
     fields.push_back(fmt::format("{} {}, one step back", spec.previous->name, storage_name(spec.storage)));
   for (const spec::FurtherField& field : spec.fields)
     fields.push_back(fmt::format("{} {}", field.name, storage_name(field.storage)));
-  if (!fields.empty()) lines.push_back(fmt::format("Fields    {}", fmt::join(fields, "; ")));
-  if (!spec.scalars.empty()) lines.push_back(fmt::format("Scalars   {}", fmt::join(spec.scalars, ", ")));
+  if (!fields.empty()) add(lines, "Fields    {}", fmt::join(fields, "; "));
+  if (!spec.scalars.empty()) add(lines, "Scalars   {}", fmt::join(spec.scalars, ", "));
 }
 
 /// How results are stored, where the storage is not a floating-point type.
@@ -120,10 +119,10 @@ std::string bound_text(const plan::ErrorBound& bound) {
 void describe_lost_steps(const spec::StencilSpec& spec, int steps, std::vector<std::string>& lines) {
   const std::optional<double> lost = plan::lost_difference(spec, steps);
   if (!lost || *lost < plan::largest_silent_loss) return;
-  lines.push_back(
-      fmt::format("          a sweep leaves a cell as it is where its neighbours differ by less than {:.2g} "
-                  "of its value",
-                  *lost));
+  add(lines,
+      "          a sweep leaves a cell as it is where its neighbours differ by less than {:.2g} "
+      "of its value",
+      *lost);
 }
 
 std::string engine_text(const spec::StencilSpec& spec, plan::Engine engine) {
@@ -142,13 +141,12 @@ std::string engine_text(const spec::StencilSpec& spec, plan::Engine engine) {
 /// Describes composed steps, and the time of one.
 void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
   const plan::ComposedSteps& composition = *plan.composition;
-  lines.push_back(fmt::format(
-      "Steps     {} a sweep, composed into {}; what is left of a number of steps is taken one by one",
-      plan.op.steps, counted(std::ssize(composition.weights.taps), "tap")));
+  add(lines, "Steps     {} a sweep, composed into {}; what is left of a number of steps is taken one by one",
+      plan.op.steps, counted(std::ssize(composition.weights.taps), "tap"));
   describe_step_time(plan, lines);
-  lines.push_back(fmt::format("          weights of {} {} term{} each, {:.1e} of sum |w| from the exact ones",
-                              composition.weights.terms, plan::type_name(composition.weights.type),
-                              composition.weights.terms == 1 ? "" : "s", composition.deviation));
+  add(lines, "          weights of {} {} term{} each, {:.1e} of sum |w| from the exact ones",
+      composition.weights.terms, plan::type_name(composition.weights.type),
+      composition.weights.terms == 1 ? "" : "s", composition.deviation);
   if (composition.rim_steps)
     describe_rims(*composition.rim_steps, composition.rims, composition.least, composition.rims_us, lines);
   if (composition.added.exist()) {
@@ -156,33 +154,29 @@ void describe_composed(const plan::KernelPlan& plan, std::vector<std::string>& l
     const std::string planes =
         plan.dimensions == 1 ? ""
                              : fmt::format("{} planes of {} x ", composition.added.planes.size(), plane.rows);
-    lines.push_back(
-        fmt::format("Faces     what constants add near them is a table of {}{}", planes, plane.columns));
+    add(lines, "Faces     what constants add near them is a table of {}{}", planes, plane.columns);
   }
   if (composition.fewest > 0) {
-    lines.push_back(fmt::format("Small     fields of fewer than {} {} are stepped", composition.fewest,
-                                plan.dimensions == 1 ? "cells" : "planes, rows or columns"));
+    add(lines, "Small     fields of fewer than {} {} are stepped", composition.fewest,
+        plan.dimensions == 1 ? "cells" : "planes, rows or columns");
   }
 }
 
 /// Describes passes, with the share of each in a sweep's estimate.
 void describe_passes(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
-  lines.push_back(fmt::format("Passes    {}, one after the other, of {:.0f} us in all", plan.passes.size(),
-                              plan.microseconds));
+  add(lines, "Passes    {}, one after the other, of {:.0f} us in all", plan.passes.size(), plan.microseconds);
   for (const plan::PassPlan& pass : plan.passes) {
-    lines.push_back(fmt::format("          along {}: {}, {}, {:.0f} us",
-                                fmt::join(plan::axis_names(pass), " and "),
-                                counted(std::ssize(pass.spec.taps), "tap"),
-                                plan::scheme_name(pass.plan.scheme), pass.plan.microseconds));
+    add(lines, "          along {}: {}, {}, {:.0f} us", fmt::join(plan::axis_names(pass), " and "),
+        counted(std::ssize(pass.spec.taps), "tap"), plan::scheme_name(pass.plan.scheme),
+        pass.plan.microseconds);
   }
 }
 
 /// Describes the products. Schemes of bands describe theirs.
 void describe_products(const plan::Contraction& contraction, std::vector<std::string>& lines) {
-  lines.push_back(fmt::format("Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}",
-                              contraction.mapping.name, contraction.products.size(), "mma.sp.m16n8k32",
-                              counted(std::ssize(contraction.operands), "distinct operand"),
-                              fmt::join(contraction.shifts, ", ")));
+  add(lines, "Plan      {}: {} {} per 128 outputs, {}, windows at x shift {}", contraction.mapping.name,
+      contraction.products.size(), "mma.sp.m16n8k32",
+      counted(std::ssize(contraction.operands), "distinct operand"), fmt::join(contraction.shifts, ", "));
 }
 
 }  // namespace
@@ -207,7 +201,7 @@ void describe_parameters(const std::vector<spec::Parameter>& parameters, std::ve
     texts.push_back(
         fmt::format("{} = {}{}", parameter.name, parameter.value, parameter.overridden ? " (-D)" : ""));
   }
-  lines.push_back(fmt::format("With      {}", fmt::join(texts, ", ")));
+  add(lines, "With      {}", fmt::join(texts, ", "));
 }
 
 void describe_mappings(const plan::KernelPlan& plan, std::string_view why_windows,
@@ -215,17 +209,17 @@ void describe_mappings(const plan::KernelPlan& plan, std::string_view why_window
   const std::optional<MappingChoice> choice = mapping_choice_of(plan);
   if (!choice) return;
   if (plan.contraction.grouping == plan::Grouping::row_pairs) {
-    lines.push_back(fmt::format("          windows of one row, L = 16, would take {}", choice->windows));
+    add(lines, "          windows of one row, L = 16, would take {}", choice->windows);
   } else {
-    lines.push_back(fmt::format("          pairs of rows, L = 8, would take {}: {}", choice->row_pairs,
-                                choice->row_pairs >= choice->windows ? "no fewer" : why_windows));
+    add(lines, "          pairs of rows, L = 8, would take {}: {}", choice->row_pairs,
+        choice->row_pairs >= choice->windows ? "no fewer" : why_windows);
   }
 }
 
 void describe_diagonals(const plan::Contraction& contraction, std::vector<std::string>& lines) {
   if (contraction.pairs_diagonals()) {
-    lines.push_back(fmt::format("          pairs of diagonals, {} apart",
-                                counted(contraction.sources.back().distance().y, "row")));
+    add(lines, "          pairs of diagonals, {} apart",
+        counted(contraction.sources.back().distance().y, "row"));
   }
 }
 
@@ -246,32 +240,31 @@ std::string axes_text(const spec::StencilSpec& spec) {
 
 std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan) {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shapes_text(spec),
-                              counted(spec::count_taps(spec), "tap"),
-                              counted(spec::count_tap_rows(spec), "row"), reach_text(spec, plan)));
+  add(lines, "Stencil   {}D {}, {} in {}, reach {}", spec.dimensions, shapes_text(spec),
+      counted(spec::count_taps(spec), "tap"), counted(spec::count_tap_rows(spec), "row"),
+      reach_text(spec, plan));
   describe_parameters(spec.parameters, lines);
-  if (!spec.stored_axes.empty()) lines.push_back(fmt::format("Axes      {}", axes_text(spec)));
-  lines.push_back(fmt::format("Boundary  {}", boundary_text(spec)));
+  if (!spec.stored_axes.empty()) add(lines, "Axes      {}", axes_text(spec));
+  add(lines, "Boundary  {}", boundary_text(spec));
   const bool names_sums = spec.sums.front().name != spec::only_sum;
   if (names_sums) describe_sums(spec, plan.weights, lines);
   if (spec.update) describe_update(spec, lines);
-  lines.push_back(fmt::format("Storage   {} fields, {} sums{}{}", storage_name(spec.storage),
-                              number_name(spec.storage), inputs_text(spec, plan.engine), results_text(spec)));
-  lines.push_back(fmt::format("Weights   {}", weights_text(plan.weights)));
+  add(lines, "Storage   {} fields, {} sums{}{}", storage_name(spec.storage), number_name(spec.storage),
+      inputs_text(spec, plan.engine), results_text(spec));
+  add(lines, "Weights   {}", weights_text(plan.weights));
   if (!names_sums) {
-    lines.push_back(
-        fmt::format("          sum {} in the spec, {} packed", plan.weights.sum, plan.weights.packed_sum));
+    add(lines, "          sum {} in the spec, {} packed", plan.weights.sum, plan.weights.packed_sum);
   }
   if (plan.weights.adds_identity) {
     lines.emplace_back(
         "          the old value is added to the sum of the rest: the centre weight is packed less 1");
   }
-  lines.push_back(fmt::format("Bound     {}{}",
-                              spec.sums.size() > 1               ? "of each sum: "
-                              : spec.update && plan.op.steps > 1 ? "of the sum of each step: "
-                              : spec.update                      ? "of the sum: "
-                                                                 : "",
-                              bound_text(plan.error_bound)));
+  add(lines, "Bound     {}{}",
+      spec.sums.size() > 1               ? "of each sum: "
+      : spec.update && plan.op.steps > 1 ? "of the sum of each step: "
+      : spec.update                      ? "of the sum: "
+                                         : "",
+      bound_text(plan.error_bound));
   describe_lost_steps(spec, plan.op.steps, lines);
   lines.push_back("Engine    " + engine_text(spec, plan.engine));
   if (!plan.passes.empty()) {

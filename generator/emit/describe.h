@@ -1,8 +1,11 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "plan/kernel_plan.h"
@@ -15,6 +18,12 @@ namespace spidergen::emit {
 
 /// The stencil and its plan in a few labelled lines, the same in generated files and in `--explain`.
 [[nodiscard]] std::vector<std::string> report(const spec::StencilSpec& spec, const plan::KernelPlan& plan);
+
+/// Adds a line of a format and its arguments.
+template <class... Arguments>
+void add(std::vector<std::string>& lines, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+  lines.push_back(fmt::format(format, std::forward<Arguments>(arguments)...));
+}
 
 /// "1 tap", "2 taps".
 [[nodiscard]] std::string counted(std::int64_t count, std::string_view noun);

@@ -101,41 +101,39 @@ std::vector<std::string> describe_fields(const spec::SystemSpec& spec, const pla
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < spec.fields.size(); ++i) {
     const spec::SystemField& field = spec.fields[i];
-    lines.push_back(fmt::format("{} {}{}, {}; {}", field.name, storage_name(field.storage),
-                                axes_of(spec, field), use_text(plan.uses[i]), faces_text(spec, field)));
+    add(lines, "{} {}{}, {}; {}", field.name, storage_name(field.storage), axes_of(spec, field),
+        use_text(plan.uses[i]), faces_text(spec, field));
   }
   return lines;
 }
 
 std::vector<std::string> report_system(const spec::SystemSpec& spec, const plan::SystemPlan& plan) {
   std::vector<std::string> lines;
-  lines.push_back(fmt::format("System    {}D, {}, {} in {}, computed in {}", spec.dimensions,
-                              counted(std::ssize(spec.fields), "field"),
-                              counted(std::ssize(spec.stages), "stage"),
-                              counted(std::ssize(plan.sweeps), "sweep"), plan.in_doubles ? "f64" : "f32"));
+  add(lines, "System    {}D, {}, {} in {}, computed in {}", spec.dimensions,
+      counted(std::ssize(spec.fields), "field"), counted(std::ssize(spec.stages), "stage"),
+      counted(std::ssize(plan.sweeps), "sweep"), plan.in_doubles ? "f64" : "f32");
   describe_parameters(spec.parameters, lines);
   std::string_view title = "Fields   ";
   for (const std::string& line : describe_fields(spec, plan)) {
-    lines.push_back(fmt::format("{} {}", title, line));
+    add(lines, "{} {}", title, line);
     title = "         ";
   }
-  if (!spec.scalars.empty()) lines.push_back(fmt::format("Scalars   {}", fmt::join(spec.scalars, ", ")));
+  if (!spec.scalars.empty()) add(lines, "Scalars   {}", fmt::join(spec.scalars, ", "));
   for (std::size_t i = 0; i < plan.sweeps.size(); ++i) {
     const plan::SystemSweep& sweep = plan.sweeps[i];
-    lines.push_back(fmt::format("Sweep {}   {}", i + 1, describe_sweep(spec, sweep)));
-    lines.push_back(fmt::format("          {}, reach {}; {} and {} bytes a point; {}",
-                                counted(std::ssize(sweep.rows), "row"), reach_text(spec, sweep),
-                                counted(count_operations(sweep), "operation"), sweep.bytes_per_point,
-                                computed_by(sweep)));
+    add(lines, "Sweep {}   {}", i + 1, describe_sweep(spec, sweep));
+    add(lines, "          {}, reach {}; {} and {} bytes a point; {}", counted(std::ssize(sweep.rows), "row"),
+        reach_text(spec, sweep), counted(count_operations(sweep), "operation"), sweep.bytes_per_point,
+        computed_by(sweep));
     for (const plan::SystemReduction& one : sweep.reductions) {
       const spec::Reduction& reduction = spec.reductions[static_cast<std::size_t>(one.which)];
-      lines.push_back(fmt::format("          {}: {} of {} at all points", reduction.name,
-                                  spec::reduction_kind_name(reduction.kind), reduction.text));
+      add(lines, "          {}: {} of {} at all points", reduction.name,
+          spec::reduction_kind_name(reduction.kind), reduction.text);
     }
   }
   if (plan.sweeps.size() < spec.stages.size()) {
-    lines.push_back(fmt::format("Fused     {} bytes a point in the place of {}, a sweep a stage",
-                                sum_of_bytes(plan), plan.bytes_apart));
+    add(lines, "Fused     {} bytes a point in the place of {}, a sweep a stage", sum_of_bytes(plan),
+        plan.bytes_apart);
   }
   return lines;
 }

@@ -9,21 +9,20 @@ namespace spidergen::emit {
 
 void describe_forms(const std::vector<plan::TileForm>& forms, std::vector<std::string>& lines) {
   const plan::TileForm& high = forms.front();
-  lines.push_back(
-      fmt::format("          {} of 128 x a warp, whose inputs are all requested at once{}; {} warps a "
-                  "block, {} abreast",
-                  counted(high.rows, "row"), high.in_registers ? "" : ", into shared memory",
-                  high.across * high.down, high.across));
+  add(lines,
+      "          {} of 128 x a warp, whose inputs are all requested at once{}; {} warps a "
+      "block, {} abreast",
+      counted(high.rows, "row"), high.in_registers ? "" : ", into shared memory", high.across * high.down,
+      high.across);
   std::vector<int> lower;
   for (std::size_t i = 1; i < forms.size(); ++i) {
     // After the form for all remaining boxes there are only forms for unaligned rows.
     if (i > 1 && forms[i - 1].min_blocks_per_sm == 0) break;
     if (lower.empty() || lower.back() != forms[i].rows) lower.push_back(forms[i].rows);
   }
-  lines.push_back(fmt::format(
-      "          {} rows{} where these would be fewer than {} blocks a multiprocessor",
+  add(lines, "          {} rows{} where these would be fewer than {} blocks a multiprocessor",
       fmt::join(lower, " or "), !high.in_registers && forms[1].in_registers ? ", in registers," : "",
-      high.min_blocks_per_sm));
+      high.min_blocks_per_sm);
 }
 
 std::string forms_json(const std::vector<plan::TileForm>& forms, int registers, int shared_bytes) {

@@ -340,9 +340,9 @@ void warn_of_lost_steps(const spec::StencilSpec& spec, int steps, diag::Diagnost
   if (!lost || *lost < largest_silent_loss) return;
   diagnostics.warning(
       spec.where.storage,
-      fmt::format("'storage: {}' loses small changes: a sweep leaves a cell as it is where its neighbours "
-                  "differ from it by less than {:.2g} of its value; 'storage: f32' keeps them",
-                  spec.storage == spec::Storage::f16 ? "f16" : "bf16", *lost));
+      "'storage: {}' loses small changes: a sweep leaves a cell as it is where its neighbours "
+      "differ from it by less than {:.2g} of its value; 'storage: f32' keeps them",
+      spec.storage == spec::Storage::f16 ? "f16" : "bf16", *lost);
 }
 
 }  // namespace spidergen::plan

@@ -20,8 +20,8 @@ EngineDrafts ask_sparse(const Problem& problem) {
   const Draft& draft = asked.drafts.front();
   if (!draft.is_possible()) {
     asked.diagnostics.error(problem.spec.where.steps,
-                            fmt::format("'--engine sparse' does not take so many steps: {}; leave it out",
-                                        draft.candidate.objection));
+                            "'--engine sparse' does not take so many steps: {}; leave it out",
+                            draft.candidate.objection);
   }
   return asked;
 }

@@ -31,10 +31,9 @@ void check_reach(const Problem& problem, int axis, int limit, std::string_view a
                                          : fmt::format(" (as are {} others)", others);
   const int distance = std::abs(first->at[axis]);
   const bool helps = problem.spec.dimensions == 1 || distance <= largest_core_reach;
-  diagnostics.error(
-      first->where,
-      fmt::format("this tap is {} points away along {}{}; kernels reach at most {} there{}", distance,
-                  spec::axis_letters[axis], more, helps ? limit : largest_core_reach, helps ? advice : ""));
+  diagnostics.error(first->where, "this tap is {} points away along {}{}; kernels reach at most {} there{}",
+                    distance, spec::axis_letters[axis], more, helps ? limit : largest_core_reach,
+                    helps ? advice : "");
 }
 
 void check_accumulate(const spec::StencilSpec& spec, int steps, diag::Diagnostics& diagnostics) {
@@ -127,11 +126,10 @@ diag::Diagnostics find_objections(const Problem& problem) {
     return diagnostics;
   }
   if (!has_sparse_plan(spec)) {
-    diagnostics.error(
-        spec.output ? spec.where.output : spec.where.storage,
-        fmt::format("'--engine {}' does not take this {} in {}D yet; '--engine cuda' does, and is the "
-                    "default for it",
-                    engine_name(engine), spec.output ? "output" : "storage", spec.dimensions));
+    diagnostics.error(spec.output ? spec.where.output : spec.where.storage,
+                      "'--engine {}' does not take this {} in {}D yet; '--engine cuda' does, and is the "
+                      "default for it",
+                      engine_name(engine), spec.output ? "output" : "storage", spec.dimensions);
   } else if (!problem.op.composed.empty()) {
     if (spec.dimensions == 3) {
       for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x})

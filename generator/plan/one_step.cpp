@@ -218,10 +218,9 @@ std::vector<Draft> draft_engine(Problem problem) {
 /// Reports that no kernel supports the stencil: `general` is the draft of the most general scheme.
 void report_size(const spec::StencilSpec& spec, const Draft& general, diag::Diagnostics& diagnostics) {
   const bool could_halve = general.weights.terms > 1 && spec.storage == spec::Storage::f16;
-  diagnostics.error(
-      spec.where.coefficients,
-      fmt::format("the stencil is too large for one sweep: {}{}{}", general.candidate.objection,
-                  could_halve ? "; 'weights: f16' would halve the products" : "", cuda_cores_take_it));
+  diagnostics.error(spec.where.coefficients, "the stencil is too large for one sweep: {}{}{}",
+                    general.candidate.objection,
+                    could_halve ? "; 'weights: f16' would halve the products" : "", cuda_cores_take_it);
 }
 
 }  // namespace
@@ -285,15 +284,14 @@ EngineDrafts ask_dense(const Problem& problem, bool is_asked_for) {
   const bool is_of_steps = problem.op.steps > 1;
   const std::string what = is_of_steps ? "so many steps" : "this stencil";
   if (asked.drafts.empty()) {
-    asked.diagnostics.error(
-        spec.dimensions != 2 ? spec.where.dimensions : spec.where.storage,
-        fmt::format("'--engine dense' does not take {}: it is for 2D fields of 16 bits with "
-                    "f32 sums; leave it out",
-                    what));
+    asked.diagnostics.error(spec.dimensions != 2 ? spec.where.dimensions : spec.where.storage,
+                            "'--engine dense' does not take {}: it is for 2D fields of 16 bits with "
+                            "f32 sums; leave it out",
+                            what);
   } else {
     asked.diagnostics.error(is_of_steps ? spec.where.steps : spec.where.coefficients,
-                            fmt::format("'--engine dense' does not take {}: {}; leave it out", what,
-                                        asked.drafts.front().candidate.objection));
+                            "'--engine dense' does not take {}: {}; leave it out", what,
+                            asked.drafts.front().candidate.objection);
   }
   return asked;
 }

@@ -47,8 +47,8 @@ void warn_of_slow_plan(const spec::StencilSpec& spec, const KernelPlan& plan,
   const std::optional<std::string> advice = advice_for_speed(spec, plan);
   if (!advice) return;
   diagnostics.warning(spec.where.coefficients,
-                      fmt::format("a sweep is estimated to take {:.1f} times what memory and units need: {}",
-                                  times_the_floor(spec, plan), *advice));
+                      "a sweep is estimated to take {:.1f} times what memory and units need: {}",
+                      times_the_floor(spec, plan), *advice);
 }
 
 }  // namespace spidergen::plan

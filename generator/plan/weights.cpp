@@ -437,8 +437,8 @@ void check_scales(const StencilSpec& spec, const RoundedWeights& weights, diag::
   const auto [least, most] = std::minmax_element(weights.sum_shifts.begin(), weights.sum_shifts.end());
   if (*most - *least > most_between_sums || std::any_of(weights.taps.begin(), weights.taps.end(), is_far)) {
     diagnostics.error(spec.where.coefficients,
-                      fmt::format("the weights of these sums lie too far apart for one operand's scale{}",
-                                  cuda_cores_take_it));
+                      "the weights of these sums lie too far apart for one operand's scale{}",
+                      cuda_cores_take_it);
   }
 }
 
@@ -447,8 +447,8 @@ bool check_largest(const StencilSpec& spec, const RoundedWeights& weights, diag:
   const double largest = largest_magnitude(weights.taps);
   if (!all_results_vanish(spec, largest)) return true;
   diagnostics.error(spec.where.coefficients,
-                    fmt::format("the largest weight, {}, makes every {} result 0; scale the weights up",
-                                largest, spec::storage_name(spec::output_of(spec))));
+                    "the largest weight, {}, makes every {} result 0; scale the weights up", largest,
+                    spec::storage_name(spec::output_of(spec)));
   return false;
 }
 
@@ -512,9 +512,9 @@ WeightsResult round_weights(const StencilSpec& spec, CommonFactors factors) {
             : fmt::format("their sum is {} before and {} after rounding, ", weights.sum, weights.packed_sum);
     result.diagnostics.warning(
         spec.where.weights,
-        fmt::format("'weights: {}' rounds the weights: {}the largest error of a weight {:.2g}; 'weights: "
-                    "auto' keeps them{}",
-                    type_name(weights.type), sums, weights.largest_error, as_fast ? " and is as fast" : ""));
+        "'weights: {}' rounds the weights: {}the largest error of a weight {:.2g}; 'weights: "
+        "auto' keeps them{}",
+        type_name(weights.type), sums, weights.largest_error, as_fast ? " and is as fast" : "");
   }
   return result;
 }

@@ -32,8 +32,8 @@ std::optional<AxisLists> read_axis_lists(const Node& mapping, int dimensions, st
     const std::string name = axis_name(axis);
     const Entry* entry = find_entry(mapping, name);
     if (!entry) {
-      context.diagnostics.error(
-          mapping.where, fmt::format("the list of axis '{0}' is missing; add {0}: [...], {1}", name, counts));
+      context.diagnostics.error(mapping.where, "the list of axis '{0}' is missing; add {0}: [...], {1}", name,
+                                counts);
       good = false;
       continue;
     }
@@ -56,9 +56,8 @@ bool check_parity(const AxisLists& lists, bool odd, std::string_view right, Cont
   for (std::size_t axis = 0; axis < lists.size(); ++axis) {
     const ReadList& list = lists[axis];
     if (!list.node || (list.weights.size() % 2 == 1) == odd) continue;
-    context.diagnostics.error(list.node->where,
-                              fmt::format("axis {} has {}; {}", axis_name(static_cast<int>(axis)),
-                                          counted(list.weights.size(), "coefficient"), right));
+    context.diagnostics.error(list.node->where, "axis {} has {}; {}", axis_name(static_cast<int>(axis)),
+                              counted(list.weights.size(), "coefficient"), right);
     good = false;
   }
   return good;
@@ -168,8 +167,7 @@ bool check_product_count(const std::array<std::size_t, 3>& counts, const diag::S
   double count = 1;
   for (const std::size_t one : counts) count *= static_cast<double>(one);
   if (count <= static_cast<double>(most_taps)) return true;
-  context.diagnostics.error(
-      where, fmt::format("the product has {:.0f} taps; at most {} are read", count, most_taps));
+  context.diagnostics.error(where, "the product has {:.0f} taps; at most {} are read", count, most_taps);
   return false;
 }
 

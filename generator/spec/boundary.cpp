@@ -71,24 +71,22 @@ std::optional<Face> read_plain_rule(const Node& node, Storage storage, Context& 
     if (node.text != name) continue;
     if (rule == BoundaryRule::antisymmetric && is_integer(storage)) {
       context.diagnostics.error(node.where,
-                                fmt::format("'antisymmetric' takes negatives of cells, which {} cannot hold; "
-                                            "write 'reflect' or 'mirror', or 'storage: f32'",
-                                            storage_name(storage)));
+                                "'antisymmetric' takes negatives of cells, which {} cannot hold; "
+                                "write 'reflect' or 'mirror', or 'storage: f32'",
+                                storage_name(storage));
       return std::nullopt;
     }
     return Face{rule, 0, node.where};
   }
   const std::string hint = foreign_hint(node.text);
   if (!hint.empty()) {
-    context.diagnostics.error(node.where,
-                              fmt::format("'{}' is no boundary rule here; write {}", node.text, hint));
+    context.diagnostics.error(node.where, "'{}' is no boundary rule here; write {}", node.text, hint);
     return std::nullopt;
   }
   std::vector<std::string> names;
   for (const auto& [name, rule] : plain_rules()) names.push_back(name);
-  context.diagnostics.error(
-      node.where, fmt::format("{} is no boundary rule{}; rules are {} and {{constant: VALUE}}",
-                              describe(node), did_you_mean(node.text, names), fmt::join(names, ", ")));
+  context.diagnostics.error(node.where, "{} is no boundary rule{}; rules are {} and {{constant: VALUE}}",
+                            describe(node), did_you_mean(node.text, names), fmt::join(names, ", "));
   return std::nullopt;
 }
 
@@ -105,10 +103,10 @@ void check_places(const Node& mapping, const std::vector<std::string>& places, s
     const std::string rule = nearest_name(entry.key, rules);
     if (rule.empty() || std::find(places.begin(), places.end(), entry.key) != places.end()) return false;
     context.diagnostics.error(entry.where,
-                              fmt::format("unknown key {} in {}; known keys are {}, and the rule '{}' is "
-                                          "written {}: {}",
-                                          shown(entry.key), owner, list_names(places), rule, whole,
-                                          rule == "constant" ? "{constant: VALUE}" : rule));
+                              "unknown key {} in {}; known keys are {}, and the rule '{}' is "
+                              "written {}: {}",
+                              shown(entry.key), owner, list_names(places), rule, whole,
+                              rule == "constant" ? "{constant: VALUE}" : rule);
     return true;
   });
   check_keys(others, places, owner, context);
@@ -122,16 +120,14 @@ std::optional<Face> read_constant(const Node& mapping, Storage storage, Context&
   if (!value) return std::nullopt;
   const bool is_between = *value >= least_value(storage) && *value <= largest_value(storage);
   if (is_integer(storage) && (!is_between || *value != std::floor(*value))) {
-    context.diagnostics.error(
-        entry->value.where,
-        fmt::format("{0} cannot hold the constant {1}; write a whole number from {2} to {3}",
-                    storage_name(storage), *value, least_value(storage), largest_value(storage)));
+    context.diagnostics.error(entry->value.where,
+                              "{0} cannot hold the constant {1}; write a whole number from {2} to {3}",
+                              storage_name(storage), *value, least_value(storage), largest_value(storage));
     return std::nullopt;
   }
   if (std::fabs(*value) > largest_value(storage)) {
-    context.diagnostics.error(entry->value.where,
-                              fmt::format("{} cannot hold the constant {}; its largest value is {}",
-                                          storage_name(storage), *value, largest_value(storage)));
+    context.diagnostics.error(entry->value.where, "{} cannot hold the constant {}; its largest value is {}",
+                              storage_name(storage), *value, largest_value(storage));
     return std::nullopt;
   }
   return Face{BoundaryRule::constant, *value, entry->where};
@@ -158,9 +154,8 @@ void check_periodic(const AxisBoundary& faces, const std::string& axis, Context&
   const bool low = faces.low.rule == BoundaryRule::periodic;
   const bool high = faces.high.rule == BoundaryRule::periodic;
   if (low == high) return;
-  context.diagnostics.error(
-      low ? faces.low.where : faces.high.where,
-      fmt::format("'periodic' holds on both faces of an axis or on none; write {}: periodic", axis));
+  context.diagnostics.error(low ? faces.low.where : faces.high.where,
+                            "'periodic' holds on both faces of an axis or on none; write {}: periodic", axis);
 }
 
 /// One rule for both faces, or `{low: ..., high: ...}`.
@@ -213,9 +208,9 @@ std::array<AxisBoundary, 3> read_boundary(const Node* node, int dimensions, Stor
   }
   if (names_faces(*node)) {
     context.diagnostics.error(node->where,
-                              fmt::format("'low' and 'high' are faces of one axis; write {}: {{low: ..., "
-                                          "high: ...}}",
-                                          axes.back()));
+                              "'low' and 'high' are faces of one axis; write {}: {{low: ..., "
+                              "high: ...}}",
+                              axes.back());
     return boundary;
   }
   check_places(*node, axes, "'boundary'", "boundary", context);

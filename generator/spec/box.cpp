@@ -26,14 +26,14 @@ void check_count(const Node& list, int axis, BoxReading& reading, Context& conte
     count = std::max<std::size_t>(found, 1);
     if (found % 2 == 1) return;
     context.diagnostics.error(list.where,
-                              fmt::format("a box has an odd count of entries along {}, the middle one for "
-                                          "offset 0; this list has {}",
-                                          axis_name(axis), found));
+                              "a box has an odd count of entries along {}, the middle one for "
+                              "offset 0; this list has {}",
+                              axis_name(axis), found);
   } else if (found != count) {
     context.diagnostics.error(list.where,
-                              fmt::format("this list along {} has {} entries and the first one has {}; all "
-                                          "are of one length",
-                                          axis_name(axis), found, count));
+                              "this list along {} has {} entries and the first one has {}; all "
+                              "are of one length",
+                              axis_name(axis), found, count);
   } else {
     return;
   }

@@ -17,8 +17,8 @@ namespace {
 const Node* axis_value(const Node& node, int axis, int dimensions, Context& context) {
   if (node.kind != NodeKind::mapping) return &node;
   if (const Entry* entry = find_entry(node, axis_name(axis))) return &entry->value;
-  context.diagnostics.error(node.where, fmt::format("'radius' does not name axis '{}'; it names each of {}",
-                                                    axis_name(axis), list_names(axis_names(dimensions))));
+  context.diagnostics.error(node.where, "'radius' does not name axis '{}'; it names each of {}",
+                            axis_name(axis), list_names(axis_names(dimensions)));
   return nullptr;
 }
 
@@ -41,8 +41,8 @@ bool check_number_of_taps(const Node& node, Shape shape, Context& context) {
   std::size_t left = most_taps;
   const Node* beyond = shape == Shape::product ? nullptr : find_tap(node, shape, left);
   if (!beyond) return true;
-  context.diagnostics.error(
-      beyond->where, fmt::format("this is tap {}; a stencil has at most {}", most_taps + 1, most_taps));
+  context.diagnostics.error(beyond->where, "this is tap {}; a stencil has at most {}", most_taps + 1,
+                            most_taps);
   return false;
 }
 
@@ -69,7 +69,7 @@ const Node* ShapeKeys::find(std::string_view key) const {
 
 const Node* ShapeKeys::require(std::string_view key, std::string_view example, Context& context) const {
   const Node* node = find(key);
-  if (!node) context.diagnostics.error(start, fmt::format("'{}' is missing; add {}", key, example));
+  if (!node) context.diagnostics.error(start, "'{}' is missing; add {}", key, example);
   return node;
 }
 
@@ -117,9 +117,9 @@ void check_radius(const Node& node, int dimensions, const std::array<int, 3>* ac
     if ((*given)[index(axis)] == found) continue;
     const Node* value = axis_value(node, axis, dimensions, context);
     context.diagnostics.error(value->where,
-                              fmt::format("radius {} does not agree with the coefficients, which reach {} "
-                                          "along {}; correct it or leave it out",
-                                          (*given)[index(axis)], found, axis_name(axis)));
+                              "radius {} does not agree with the coefficients, which reach {} "
+                              "along {}; correct it or leave it out",
+                              (*given)[index(axis)], found, axis_name(axis));
     if (value == &node) return;
   }
 }
@@ -138,8 +138,8 @@ std::vector<Tap> finish_taps(std::vector<Tap> taps, const Finish& finish, Storag
     if (std::fabs(tap.weight) <= largest) continue;
     if (reported && reported->where == tap.where) continue;  // one key makes these weights
     reported = &tap;
-    context.diagnostics.error(tap.where, fmt::format("{} cannot hold the weight {}; its largest value is {}",
-                                                     storage_name(storage), tap.weight, largest));
+    context.diagnostics.error(tap.where, "{} cannot hold the weight {}; its largest value is {}",
+                              storage_name(storage), tap.weight, largest);
   }
   std::erase_if(taps, [](const Tap& tap) { return tap.weight == 0; });
   if (taps.empty()) {

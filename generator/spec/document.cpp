@@ -40,13 +40,12 @@ bool check_schema(const Document& document) {
   const bool is_whole = std::trunc(*schema) == *schema;
   if (is_whole && *schema > newest_schema) {
     document.context.diagnostics.error(
-        node->where,
-        fmt::format("schema {} needs a newer spider-gen; this one reads schema {}", *schema, newest_schema));
+        node->where, "schema {} needs a newer spider-gen; this one reads schema {}", *schema, newest_schema);
     return false;
   }
   if (!is_whole || *schema < 1) {
-    document.context.diagnostics.error(
-        node->where, fmt::format("'schema' is a whole number from 1 on, not {}", describe(*node)));
+    document.context.diagnostics.error(node->where, "'schema' is a whole number from 1 on, not {}",
+                                       describe(*node));
   }
   return true;
 }
@@ -62,9 +61,8 @@ std::string read_name(const Document& document) {
     document.context.diagnostics.error(node->where, objection);
   } else if (document.source.path != "-" && node->text != stem) {
     document.context.diagnostics.error(
-        node->where,
-        fmt::format("stencil '{}' stands in a file called '{}'; the names agree, so rename one of them",
-                    node->text, stem));
+        node->where, "stencil '{}' stands in a file called '{}'; the names agree, so rename one of them",
+        node->text, stem);
   }
   return document.source.name.empty() ? node->text : document.source.name;
 }

@@ -15,7 +15,7 @@ namespace spidergen::spec {
 bool expect(const Node& node, NodeKind kind, std::string_view what, Context& context) {
   if (node.kind == kind) return true;
   if (node.kind != NodeKind::refused) {
-    context.diagnostics.error(node.where, fmt::format("{}, not {}", what, describe(node)));
+    context.diagnostics.error(node.where, "{}, not {}", what, describe(node));
   }
   return false;
 }
@@ -25,9 +25,8 @@ bool check_keys(const Node& mapping, const std::vector<std::string>& known, std:
   bool all_known = true;
   for (const Entry& entry : mapping.entries) {
     if (std::find(known.begin(), known.end(), entry.key) != known.end()) continue;
-    context.diagnostics.error(
-        entry.where, fmt::format("unknown key {} in {}{}; known keys are {}", shown(entry.key), owner,
-                                 did_you_mean(entry.key, known), list_names(known)));
+    context.diagnostics.error(entry.where, "unknown key {} in {}{}; known keys are {}", shown(entry.key),
+                              owner, did_you_mean(entry.key, known), list_names(known));
     all_known = false;
   }
   return all_known;
@@ -43,7 +42,7 @@ std::optional<double> read_number(const Node& node, std::string_view what, Conte
   if (const double* value = std::get_if<double>(&evaluation)) return *value;
   const auto& error = std::get<ExpressionError>(evaluation);
   if (!error.text.empty()) {
-    context.diagnostics.error(place_in_text(node, error.offset), fmt::format("{}: {}", what, error.text));
+    context.diagnostics.error(place_in_text(node, error.offset), "{}: {}", what, error.text);
   }
   return std::nullopt;
 }
@@ -53,8 +52,8 @@ std::optional<int> read_whole(const Node& node, std::string_view what, int least
   const std::optional<double> value = read_number(node, what, context);
   if (!value) return std::nullopt;
   if (std::trunc(*value) == *value && *value >= least && *value <= most) return static_cast<int>(*value);
-  context.diagnostics.error(node.where, fmt::format("{} is a whole number from {} to {}, not {}", what, least,
-                                                    most, describe(node)));
+  context.diagnostics.error(node.where, "{} is a whole number from {} to {}, not {}", what, least, most,
+                            describe(node));
   return std::nullopt;
 }
 
@@ -83,8 +82,8 @@ std::optional<std::array<double, 3>> read_per_axis(const Node& node, std::string
   for (int axis = first_axis(dimensions); axis <= axis_x; ++axis) {
     const Entry* entry = find_entry(node, axis_name(axis));
     if (!entry && needed[static_cast<std::size_t>(axis)]) {
-      context.diagnostics.error(node.where, fmt::format("{} does not name axis '{}'; write {}: NUMBER there",
-                                                        what, axis_name(axis), axis_name(axis)));
+      context.diagnostics.error(node.where, "{} does not name axis '{}'; write {}: NUMBER there", what,
+                                axis_name(axis), axis_name(axis));
       good = false;
     }
     if (!entry) continue;
@@ -112,8 +111,8 @@ void report_choice(const Node& node, std::string_view what, const std::vector<st
   if (node.kind == NodeKind::refused) return;
   const std::string nearest =
       node.kind == NodeKind::scalar ? did_you_mean(node.text, choices) : std::string();
-  context.diagnostics.error(node.where, fmt::format("{} is one of {}, not {}{}", what,
-                                                    list_names(choices, "or"), describe(node), nearest));
+  context.diagnostics.error(node.where, "{} is one of {}, not {}{}", what, list_names(choices, "or"),
+                            describe(node), nearest);
 }
 
 std::string axis_name(int axis) {

@@ -35,10 +35,10 @@ std::optional<int> read_accuracy(const ShapeKeys& keys, Context& context) {
                   highest_accuracy);
   const bool is_word = node->text == "full" || node->text == "tf32" || node->text == "f16";
   if (node->kind == NodeKind::scalar && is_word) {
-    context.diagnostics.error(
-        node->where, fmt::format("{}, not {}; how f32 fields are multiplied goes with shapes that have "
-                                 "'coefficients'",
-                                 what, describe(*node)));
+    context.diagnostics.error(node->where,
+                              "{}, not {}; how f32 fields are multiplied goes with shapes that have "
+                              "'coefficients'",
+                              what, describe(*node));
     return std::nullopt;
   }
   const std::optional<double> value = read_number(*node, "'accuracy'", context);
@@ -46,7 +46,7 @@ std::optional<int> read_accuracy(const ShapeKeys& keys, Context& context) {
   for (int accuracy = 2; accuracy <= highest_accuracy; accuracy += 2) {
     if (*value == accuracy) return accuracy;
   }
-  context.diagnostics.error(node->where, fmt::format("{}, not {}", what, describe(*node)));
+  context.diagnostics.error(node->where, "{}, not {}", what, describe(*node));
   return std::nullopt;
 }
 
@@ -61,8 +61,7 @@ std::optional<std::array<double, 3>> read_spacing(const ShapeKeys& keys, const s
   for (int axis = first_axis(keys.dimensions); axis <= axis_x; ++axis) {
     if ((*spacing)[index(axis)] > 0) continue;
     const Node& value = per_axis_node(*node, axis);
-    context.diagnostics.error(value.where,
-                              fmt::format("'spacing' is greater than 0, not {}", describe(value)));
+    context.diagnostics.error(value.where, "'spacing' is greater than 0, not {}", describe(value));
     return std::nullopt;
   }
   return spacing;
@@ -76,7 +75,7 @@ std::optional<std::array<int, 3>> read_orders(const ShapeKeys& keys, Context& co
   if (!expect(*node, NodeKind::mapping, what, context)) return std::nullopt;
   bool good = check_keys(*node, axis_names(keys.dimensions), "'order'", context);
   if (node->entries.empty()) {
-    context.diagnostics.error(node->where, fmt::format("{}, and names at least one axis", what));
+    context.diagnostics.error(node->where, "{}, and names at least one axis", what);
     good = false;
   }
   std::array<int, 3> orders{};
@@ -102,7 +101,7 @@ std::optional<std::array<int, 3>> read_halves(const ShapeKeys& keys, Context& co
   if (!expect(*node, NodeKind::mapping, what, context)) return std::nullopt;
   bool good = check_keys(*node, axis_names(keys.dimensions), "'at'", context);
   if (node->entries.empty()) {
-    context.diagnostics.error(node->where, fmt::format("{}, and names at least one axis", what));
+    context.diagnostics.error(node->where, "{}, and names at least one axis", what);
     good = false;
   }
   const Node* order = keys.find("order");
@@ -112,18 +111,19 @@ std::optional<std::array<int, 3>> read_halves(const ShapeKeys& keys, Context& co
     if (!entry) continue;
     const bool has_orders = order != nullptr && order->kind == NodeKind::mapping;
     if (has_orders && find_entry(*order, axis_name(axis)) == nullptr) {
-      context.diagnostics.error(entry->where, fmt::format("'at' names axis '{0}', along which 'order' has no "
-                                                          "derivative; remove it, or write order: {{{0}: 1}}",
-                                                          axis_name(axis)));
+      context.diagnostics.error(entry->where,
+                                "'at' names axis '{0}', along which 'order' has no "
+                                "derivative; remove it, or write order: {{{0}: 1}}",
+                                axis_name(axis));
       good = false;
     }
     const std::optional<double> at = read_number(entry->value, "'at'", context);
     if (at && *at != 0.5 && *at != -0.5) {
       context.diagnostics.error(
           entry->value.where,
-          fmt::format("'at' is 1/2 or -1/2 of a spacing, not {}; without it the derivative is taken at the "
-                      "point",
-                      describe(entry->value)));
+          "'at' is 1/2 or -1/2 of a spacing, not {}; without it the derivative is taken at the "
+          "point",
+          describe(entry->value));
     }
     good = good && at && (*at == 0.5 || *at == -0.5);
     halves[index(axis)] = at && *at > 0 ? 1 : -1;

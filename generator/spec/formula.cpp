@@ -21,10 +21,10 @@ constexpr std::size_t most_characters = 1U << 22U;
 bool check_names(const Node& formula, int dimensions, Context& context) {
   for (const std::string& name : axis_names(dimensions)) {
     if (!context.calculator.is_parameter(name)) continue;
-    context.diagnostics.error(
-        formula.where, fmt::format("in 'weight' the name '{}' is an offset, and the spec has a parameter "
-                                   "of this name; rename that",
-                                   name));
+    context.diagnostics.error(formula.where,
+                              "in 'weight' the name '{}' is an offset, and the spec has a parameter "
+                              "of this name; rename that",
+                              name);
     return false;
   }
   return true;
@@ -37,10 +37,10 @@ bool check_work(const Node& formula, const std::array<int, 3>& radius, Context& 
   if (!check_product_count(counts, formula.where, context)) return false;
   const std::size_t taps = counts[0] * counts[1] * counts[2];
   if (taps * formula.text.size() <= most_characters) return true;
-  context.diagnostics.error(
-      formula.where, fmt::format("'weight' has {} characters and is computed for {} taps; shorten it to {}, "
-                                 "with parameters for what is the same everywhere",
-                                 formula.text.size(), taps, most_characters / taps));
+  context.diagnostics.error(formula.where,
+                            "'weight' has {} characters and is computed for {} taps; shorten it to {}, "
+                            "with parameters for what is the same everywhere",
+                            formula.text.size(), taps, most_characters / taps);
   return false;
 }
 

@@ -27,7 +27,7 @@ std::optional<std::array<double, 3>> read_sigma(const ShapeKeys& keys, Context& 
   for (int axis = first_axis(keys.dimensions); axis <= axis_x; ++axis) {
     if ((*sigma)[index(axis)] >= 0) continue;
     const Node& value = per_axis_node(*node, axis);
-    context.diagnostics.error(value.where, fmt::format("'sigma' is 0 or more, not {}", describe(value)));
+    context.diagnostics.error(value.where, "'sigma' is 0 or more, not {}", describe(value));
     return std::nullopt;
   }
   return sigma;
@@ -39,8 +39,7 @@ std::optional<double> read_truncate(const ShapeKeys& keys, Context& context) {
   if (!node) return default_truncate;
   const std::optional<double> truncate = read_number(*node, "'truncate'", context);
   if (!truncate || *truncate > 0) return truncate;
-  context.diagnostics.error(node->where,
-                            fmt::format("'truncate' is greater than 0, not {}", describe(*node)));
+  context.diagnostics.error(node->where, "'truncate' is greater than 0, not {}", describe(*node));
   return std::nullopt;
 }
 
@@ -70,10 +69,9 @@ std::optional<Coefficients> read_gaussian(const ShapeKeys& keys, Context& contex
   for (int axis = first_axis(keys.dimensions); axis <= axis_x; ++axis) {
     const double reach = std::floor(*truncate * (*sigma)[index(axis)] + 0.5);  // as SciPy rounds it
     if (!(reach <= farthest_offset)) {
-      context.diagnostics.error(
-          per_axis_node(where, axis).where,
-          fmt::format("'truncate' times 'sigma' reaches {} points along {}; the farthest is {}", reach,
-                      axis_name(axis), farthest_offset));
+      context.diagnostics.error(per_axis_node(where, axis).where,
+                                "'truncate' times 'sigma' reaches {} points along {}; the farthest is {}",
+                                reach, axis_name(axis), farthest_offset);
       return std::nullopt;
     }
     radius[index(axis)] = static_cast<int>(reach);

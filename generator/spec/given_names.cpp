@@ -81,8 +81,8 @@ std::vector<std::string> read_scalars(const Node& root, GivenNames& names, Conte
   }
   if (entry->value.items.empty()) context.diagnostics.error(entry->where, "'scalars' names none; remove it");
   if (scalars.size() > most_scalars) {
-    context.diagnostics.error(
-        entry->where, fmt::format("{} scalars; a kernel takes at most {}", scalars.size(), most_scalars));
+    context.diagnostics.error(entry->where, "{} scalars; a kernel takes at most {}", scalars.size(),
+                              most_scalars);
   }
   return scalars;
 }

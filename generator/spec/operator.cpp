@@ -56,17 +56,15 @@ void check_own_keys(const Node& mapping, Shape shape, Context& context) {
     const bool goes = std::find(own.shapes.begin(), own.shapes.end(), shape) != own.shapes.end();
     if (entry == nullptr || goes) continue;
     if (own.key == "coefficients") {
-      context.diagnostics.error(
-          entry->where,
-          fmt::format("'coefficients' do not go with 'shape: {}', which makes them; remove them",
-                      shape_name(shape)));
+      context.diagnostics.error(entry->where,
+                                "'coefficients' do not go with 'shape: {}', which makes them; remove them",
+                                shape_name(shape));
       continue;
     }
     std::vector<std::string_view> words;
     for (const Shape one : own.shapes) words.push_back(shape_name(one));
-    context.diagnostics.error(entry->where,
-                              fmt::format("'{}' goes with 'shape: {}', not with '{}'; remove it", own.key,
-                                          fmt::join(words, "' and 'shape: "), shape_name(shape)));
+    context.diagnostics.error(entry->where, "'{}' goes with 'shape: {}', not with '{}'; remove it", own.key,
+                              fmt::join(words, "' and 'shape: "), shape_name(shape));
   }
 }
 
@@ -142,10 +140,10 @@ void check_keys_beside(const Node& root, Context& context) {
   for (const std::string& key : operator_keys()) {
     const Entry* entry = find_entry(root, key);
     if (entry == nullptr || key == "accuracy") continue;
-    context.diagnostics.error(
-        entry->where, fmt::format("'{}' does not go with 'sums', each of which has its own; move it into one "
-                                  "of them or remove it",
-                                  key));
+    context.diagnostics.error(entry->where,
+                              "'{}' does not go with 'sums', each of which has its own; move it into one "
+                              "of them or remove it",
+                              key);
   }
 }
 
@@ -156,9 +154,9 @@ void check_keys_within(const Entry& sum, std::string_view kind, Context& context
   const Entry* accuracy = find_entry(sum.value, "accuracy");
   if (accuracy == nullptr || !shape || has_order_of_accuracy(*shape)) return;
   context.diagnostics.error(accuracy->where,
-                            fmt::format("'accuracy' of {} {} goes with 'shape: derivative' and 'shape: "
-                                        "laplacian', not with '{}'; remove it",
-                                        kind == "operator" ? "an" : "a", kind, shape_name(*shape)));
+                            "'accuracy' of {} {} goes with 'shape: derivative' and 'shape: "
+                            "laplacian', not with '{}'; remove it",
+                            kind == "operator" ? "an" : "a", kind, shape_name(*shape));
 }
 
 Operator read_sums(const Entry& entry, const Node& root, std::optional<int> dimensions, Storage storage,
@@ -179,11 +177,10 @@ Operator read_sums(const Entry& entry, const Node& root, std::optional<int> dime
     all.taps.insert(all.taps.end(), one.taps.begin(), one.taps.end());
   }
   if (all.sums.size() > most_sums) {
-    context.diagnostics.error(entry.where,
-                              fmt::format("{} sums; a kernel takes at most {}", all.sums.size(), most_sums));
+    context.diagnostics.error(entry.where, "{} sums; a kernel takes at most {}", all.sums.size(), most_sums);
   } else if (all.taps.size() > most_taps) {
-    context.diagnostics.error(entry.where, fmt::format("the sums have {} taps; a stencil has at most {}",
-                                                       all.taps.size(), most_taps));
+    context.diagnostics.error(entry.where, "the sums have {} taps; a stencil has at most {}", all.taps.size(),
+                              most_taps);
   }
   // Stable: taps of the same offset stay in the order of the sums.
   std::stable_sort(all.taps.begin(), all.taps.end(), [](const Tap& a, const Tap& b) { return a.at < b.at; });

@@ -15,28 +15,25 @@ namespace {
 /// An override has no place in the file: line 0.
 void report_override(const ParameterOverride& given, const std::string& file, const std::string& text,
                      Context& context) {
-  context.diagnostics.error({file, 0, 0},
-                            fmt::format("-D {}: {}", shown(given.name + "=" + given.expression), text));
+  context.diagnostics.error({file, 0, 0}, "-D {}: {}", shown(given.name + "=" + given.expression), text);
 }
 
 bool check_name(const Entry& entry, Context& context) {
   if (!is_identifier(entry.key)) {
     context.diagnostics.error(entry.where,
-                              fmt::format("{} cannot name a parameter; use a letter or underscore, then "
-                                          "letters, digits and underscores",
-                                          shown(entry.key)));
+                              "{} cannot name a parameter; use a letter or underscore, then "
+                              "letters, digits and underscores",
+                              shown(entry.key));
     return false;
   }
   if (entry.key.size() > longest_name) {
-    context.diagnostics.error(entry.where,
-                              fmt::format("a parameter's name of {} characters is too long; use at most {}",
-                                          entry.key.size(), longest_name));
+    context.diagnostics.error(entry.where, "a parameter's name of {} characters is too long; use at most {}",
+                              entry.key.size(), longest_name);
     return false;
   }
   if (is_built_in(entry.key)) {
-    context.diagnostics.error(
-        entry.where,
-        fmt::format("'{}' is built into expressions; give the parameter another name", entry.key));
+    context.diagnostics.error(entry.where, "'{}' is built into expressions; give the parameter another name",
+                              entry.key);
     return false;
   }
   return true;

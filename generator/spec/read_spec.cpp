@@ -85,16 +85,14 @@ void check_storage_keys(const Document& document, const StencilSpec& spec, bool 
   const bool of_f16 = spec.weights == WeightMode::f16 || spec.weights == WeightMode::f16x2;
   if (spec.storage != Storage::f32 && document.find("accuracy") && !is_difference) {
     document.context.diagnostics.error(
-        document.place("accuracy"),
-        fmt::format("'accuracy' goes with 'storage: f32', not with {}; remove it", storage));
+        document.place("accuracy"), "'accuracy' goes with 'storage: f32', not with {}; remove it", storage);
   }
   if (spec.weights == WeightMode::automatic) return;
   if (is_integer(spec.storage)) {
     document.context.diagnostics.error(
         document.place("weights"),
-        fmt::format(
-            "with 'storage: {}' the plan chooses the type of weights; write 'weights: auto' or remove it",
-            storage));
+        "with 'storage: {}' the plan chooses the type of weights; write 'weights: auto' or remove it",
+        storage);
   } else if (spec.storage == Storage::f64) {
     document.context.diagnostics.error(document.place("weights"),
                                        "with 'storage: f64' weights are f64 numbers, as the spec has them; "
@@ -104,9 +102,8 @@ void check_storage_keys(const Document& document, const StencilSpec& spec, bool 
                                        "with 'storage: f32' the key 'accuracy' says how weights are held; "
                                        "write 'weights: auto' or remove it");
   } else if (of_f16 != (spec.storage == Storage::f16)) {
-    document.context.diagnostics.error(
-        document.place("weights"),
-        fmt::format("with 'storage: {0}' weights are '{0}', '{0}x2' or 'auto'", storage));
+    document.context.diagnostics.error(document.place("weights"),
+                                       "with 'storage: {0}' weights are '{0}', '{0}x2' or 'auto'", storage);
   }
 }
 
@@ -117,9 +114,10 @@ Accuracy read_accuracy(const Document& document) {
                         node->text.find_first_not_of("0123456789") == std::string::npos;
   if (!is_order || !document.find("sums")) return choice_or_default(document, "accuracy", accuracies());
   document.context.diagnostics.error(
-      node->where, fmt::format("'accuracy: {}', the order of a finite difference, goes into each of the "
-                               "'sums' that it is of",
-                               node->text));
+      node->where,
+      "'accuracy: {}', the order of a finite difference, goes into each of the "
+      "'sums' that it is of",
+      node->text);
   return Accuracy::full;
 }
 
@@ -131,8 +129,8 @@ std::optional<int> read_steps(const Document& document) {
   if (node->kind == NodeKind::scalar && node->text == "auto") return std::nullopt;
   if (node->kind == NodeKind::scalar && is_identifier(node->text) && !is_built_in(node->text) &&
       !document.context.calculator.is_parameter(node->text)) {
-    document.context.diagnostics.error(
-        node->where, fmt::format("'steps' is a whole number, or 'auto', not {}", shown(node->text)));
+    document.context.diagnostics.error(node->where, "'steps' is a whole number, or 'auto', not {}",
+                                       shown(node->text));
     return 1;
   }
   return read_whole(*node, "'steps'", 1, most_steps, document.context).value_or(1);
@@ -144,8 +142,7 @@ std::optional<double> read_tolerance(const Document& document) {
   if (!node) return std::nullopt;
   const std::optional<double> tolerance = read_number(*node, "'tolerance'", document.context);
   if (tolerance && *tolerance < 0) {
-    document.context.diagnostics.error(node->where,
-                                       fmt::format("'tolerance' is 0 or more, not {}", describe(*node)));
+    document.context.diagnostics.error(node->where, "'tolerance' is 0 or more, not {}", describe(*node));
   }
   return tolerance;
 }
@@ -163,9 +160,9 @@ void refuse_rules_of_systems(const std::array<AxisBoundary, 3>& boundary, Contex
       if (face->rule != BoundaryRule::antireflect && face->rule != BoundaryRule::antimirror) continue;
       context.diagnostics.error(
           face->where,
-          fmt::format("'{}' is a rule for fields of systems of equations; write the stencil as a stage, or "
-                      "'antisymmetric', which is 0 in the first cell beyond the face",
-                      rule_name(face->rule)));
+          "'{}' is a rule for fields of systems of equations; write the stencil as a stage, or "
+          "'antisymmetric', which is 0 in the first cell beyond the face",
+          rule_name(face->rule));
       return;
     }
   }
@@ -177,9 +174,9 @@ void check_document_keys(const Document& document) {
   std::erase_if(others.entries, [&](const Entry& entry) {
     if (entry.key != "operators" && entry.key != "reduce") return false;
     document.context.diagnostics.error(
-        entry.where, fmt::format("'{}' goes with 'stages', the key of a system of equations; {}", entry.key,
-                                 entry.key == "reduce" ? "write 'stages' too, or remove it"
-                                                       : "write 'stages' too, or call them 'sums'"));
+        entry.where, "'{}' goes with 'stages', the key of a system of equations; {}", entry.key,
+        entry.key == "reduce" ? "write 'stages' too, or remove it"
+                              : "write 'stages' too, or call them 'sums'");
     return true;
   });
   check_keys(others, known_keys(), "the spec", document.context);
@@ -195,21 +192,19 @@ void check_conversions(const Document& document, StencilSpec& spec) {
   const std::string instead = is_integer(spec.storage) ? "write 'storage: f32'" : "remove 'output'";
   if (spec.steps != 1) {
     document.context.diagnostics.error(
-        document.place("steps"),
-        fmt::format("{} goes with sweeps of one step; write 'steps: 1', or {}", what, instead));
+        document.place("steps"), "{} goes with sweeps of one step; write 'steps: 1', or {}", what, instead);
     spec.steps = 1;  // such specs have no plan of several steps to check
   }
   for (const char* key : {"previous", "fields", "scalars", "update"}) {
     if (document.find(key) == nullptr) continue;
-    document.context.diagnostics.error(
-        document.place(key),
-        fmt::format("{} goes with the sum alone, not with '{}'; remove it, or {}", what, key, instead));
+    document.context.diagnostics.error(document.place(key),
+                                       "{} goes with the sum alone, not with '{}'; remove it, or {}", what,
+                                       key, instead);
   }
   if (document.find("sums") != nullptr) {
     document.context.diagnostics.error(
         document.place("sums"),
-        fmt::format("{} goes with one sum, not with 'sums'; write its keys in the spec itself, or {}", what,
-                    instead));
+        "{} goes with one sum, not with 'sums'; write its keys in the spec itself, or {}", what, instead);
   }
 }
 
@@ -274,8 +269,7 @@ void read_document(const Document& document, const std::vector<ParameterOverride
 ReadResult read_spec(const SpecSource& source, const std::vector<ParameterOverride>& overrides) {
   ReadResult result;
   if (source.text.size() > longest_text) {
-    result.diagnostics.error({source.path, 0, 0},
-                             fmt::format("larger than {} bytes; no spec needs that", longest_text));
+    result.diagnostics.error({source.path, 0, 0}, "larger than {} bytes; no spec needs that", longest_text);
     return result;
   }
   if (const std::string objection = objection_to_file_name(source.path); !objection.empty()) {

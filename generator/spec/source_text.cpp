@@ -55,7 +55,7 @@ bool check_line(std::string_view line, const diag::SourceLocation& start, diag::
     }
     indenting = indenting && byte == ' ';
     if (is_forbidden_control(byte)) {
-      diagnostics.error(where, fmt::format("control character 0x{:02X}; a spec is plain text", byte));
+      diagnostics.error(where, "control character 0x{:02X}; a spec is plain text", byte);
       return false;
     }
     if (line.substr(i, byte_order_mark.size()) == byte_order_mark) {
@@ -64,7 +64,7 @@ bool check_line(std::string_view line, const diag::SourceLocation& start, diag::
     }
     const std::size_t length = character_length(line, i);
     if (length == 0) {
-      diagnostics.error(where, fmt::format("byte 0x{:02X} is not valid UTF-8; save the spec as UTF-8", byte));
+      diagnostics.error(where, "byte 0x{:02X} is not valid UTF-8; save the spec as UTF-8", byte);
       return false;
     }
     i += length;

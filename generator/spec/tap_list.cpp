@@ -46,9 +46,8 @@ std::optional<Offset> read_at_list(const Node& node, int dimensions, Context& co
       fmt::format("'at' is a list with the offsets along {}, or a mapping", list_names(axes));
   if (!expect(node, NodeKind::sequence, what, context)) return std::nullopt;
   if (node.items.size() != axes.size()) {
-    context.diagnostics.error(
-        node.where, fmt::format("'at' lists {}; this stencil has {}, along {}",
-                                counted(node.items.size(), "offset"), axes.size(), list_names(axes)));
+    context.diagnostics.error(node.where, "'at' lists {}; this stencil has {}, along {}",
+                              counted(node.items.size(), "offset"), axes.size(), list_names(axes));
     return std::nullopt;
   }
   Offset at{};
@@ -72,8 +71,7 @@ std::optional<Tap> read_tap(const Node& node, int dimensions, Context& context) 
   const Entry* weight_entry = find_entry(node, "weight");
   for (const auto& [entry, key] : {std::pair{at_entry, "at"}, std::pair{weight_entry, "weight"}}) {
     if (entry) continue;
-    context.diagnostics.error(node.where,
-                              fmt::format("this tap has no '{}'; write {{at: OFFSET, weight: NUMBER}}", key));
+    context.diagnostics.error(node.where, "this tap has no '{}'; write {{at: OFFSET, weight: NUMBER}}", key);
   }
   const std::optional<Offset> at = at_entry ? read_at(at_entry->value, dimensions, context) : std::nullopt;
   const std::optional<double> weight =
@@ -104,9 +102,8 @@ std::optional<Coefficients> read_tap_list(const Node& node, int dimensions, Cont
       result.taps.push_back(std::move(*tap));
       continue;
     }
-    context.diagnostics.error(item.where,
-                              fmt::format("offset {} is given twice, first in line {}; add the weights up",
-                                          offset_text(tap->at, dimensions), first->second));
+    context.diagnostics.error(item.where, "offset {} is given twice, first in line {}; add the weights up",
+                              offset_text(tap->at, dimensions), first->second);
     good = false;
   }
   if (!good) return std::nullopt;

@@ -93,9 +93,8 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void OnAnchor(const YAML::Mark& mark, const std::string& name) override {
     diagnostics_.error(
-        place(mark),
-        fmt::format("{} is a YAML anchor; remove it or use a parameter, and quote text that begins with '&'",
-                    shown("&" + name)));
+        place(mark), "{} is a YAML anchor; remove it or use a parameter, and quote text that begins with '&'",
+        shown("&" + name));
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t /*anchor*/,
@@ -202,8 +201,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void open(NodeKind kind, const YAML::Mark& mark, const std::string& tag, YAML::EmitterStyle::value style) {
     (void)check_tag(mark, tag);
     if (levels_.size() == most_levels) {
-      diagnostics_.error(place(mark),
-                         fmt::format("nested deeper than {} levels; no spec needs that", most_levels));
+      diagnostics_.error(place(mark), "nested deeper than {} levels; no spec needs that", most_levels);
       throw Stop();
     }
     const int block_column = style == YAML::EmitterStyle::Block ? mark.column : -1;
@@ -218,8 +216,7 @@ class TreeBuilder final : public YAML::EventHandler {
 
   void add(Node node) {
     if (++values_ > most_values) {
-      diagnostics_.error(node.where,
-                         fmt::format("more than {} values; no spec needs that many", most_values));
+      diagnostics_.error(node.where, "more than {} values; no spec needs that many", most_values);
       throw Stop();
     }
     if (levels_.empty()) {
@@ -240,7 +237,7 @@ class TreeBuilder final : public YAML::EventHandler {
   void add_entry(Node& mapping, Node key, Node value) {
     if (key.kind == NodeKind::refused) return;
     if (key.kind != NodeKind::scalar) {
-      diagnostics_.error(key.where, fmt::format("{} cannot be a key; a key is a name", describe(key)));
+      diagnostics_.error(key.where, "{} cannot be a key; a key is a name", describe(key));
       return;
     }
     if (key.text == "<<") {
@@ -248,13 +245,13 @@ class TreeBuilder final : public YAML::EventHandler {
       return;
     }
     if (const Entry* earlier = find_entry(mapping, key.text)) {
-      diagnostics_.error(key.where, fmt::format("{} is given twice, first in line {}; keep one",
-                                                shown(key.text), earlier->where.line));
+      diagnostics_.error(key.where, "{} is given twice, first in line {}; keep one", shown(key.text),
+                         earlier->where.line);
       return;
     }
     if (mapping.entries.size() == most_entries) {
-      diagnostics_.error(
-          key.where, fmt::format("a mapping of more than {} entries; no spec needs that many", most_entries));
+      diagnostics_.error(key.where, "a mapping of more than {} entries; no spec needs that many",
+                         most_entries);
       throw Stop();
     }
     if (value.kind == NodeKind::missing) value.where = key.where;  // yaml-cpp points at the next token

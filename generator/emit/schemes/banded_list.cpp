@@ -52,9 +52,8 @@ SchemeText text_of(const plan::BandedList& scheme, const Kernel& kernel) {
 }
 
 void describe(const plan::BandedList& scheme, const plan::KernelPlan& plan, Lines& lines) {
-  lines.push_back(fmt::format("Plan      a band along {}: {} mma.sync.m16n8k16 per 128 outputs",
-                              spec::axis_letters[static_cast<std::size_t>(scheme.axis)],
-                              plan.contraction.chained_products()));
+  add(lines, "Plan      a band along {}: {} mma.sync.m16n8k16 per 128 outputs",
+      spec::axis_letters[static_cast<std::size_t>(scheme.axis)], plan.contraction.chained_products());
 }
 
 std::string json_of(const plan::BandedList& scheme, const plan::KernelPlan& /*plan*/) {

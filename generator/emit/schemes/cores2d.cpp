@@ -40,17 +40,16 @@ SchemeText text_of(const plan::Cores2d& cores, const Kernel& kernel) {
 
 void describe(const plan::Cores2d& cores, const plan::KernelPlan& plan, Lines& lines) {
   const int lanes_with_outputs = 32 - (cores.left_lanes + cores.right_lanes);
-  lines.push_back(fmt::format("Plan      {} a point in the code, tiles of {} x {} a warp",
-                              counted(std::ssize(plan.contraction.taps), "multiply-add"), cores.tile_rows,
-                              lanes_with_outputs * cores.outputs));
-  lines.push_back(fmt::format("          {} input rows requested at once, {} of a lane along x, {} a block",
-                              cores.tile_input_rows, counted(cores.outputs, "output"),
-                              counted(cores.warps_per_block, "warp")));
+  add(lines, "Plan      {} a point in the code, tiles of {} x {} a warp",
+      counted(std::ssize(plan.contraction.taps), "multiply-add"), cores.tile_rows,
+      lanes_with_outputs * cores.outputs);
+  add(lines, "          {} input rows requested at once, {} of a lane along x, {} a block",
+      cores.tile_input_rows, counted(cores.outputs, "output"), counted(cores.warps_per_block, "warp"));
   std::set<int> sharing;
   for (const plan::SharedRow& row : cores.shared_rows) sharing.insert(row.sum);
   if (!sharing.empty()) {
-    lines.push_back(fmt::format("          tap rows of {} are multiples of one, which is added up once",
-                                counted(std::ssize(sharing), "sum")));
+    add(lines, "          tap rows of {} are multiples of one, which is added up once",
+        counted(std::ssize(sharing), "sum"));
   }
 }
 

@@ -39,15 +39,14 @@ SchemeText text_of(const plan::Cores3d& cores, const Kernel& kernel) {
 }
 
 void describe(const plan::Cores3d& cores, const plan::KernelPlan& plan, Lines& lines) {
-  lines.push_back(fmt::format("Plan      {} a point in the code, walking along planes",
-                              counted(std::ssize(plan.contraction.taps), "multiply-add")));
-  lines.push_back(fmt::format("          {} of {} x a thread, {} x {} warps a block, ring of {} planes",
-                              counted(cores.rows_per_thread, "row"), cores.row_outputs, cores.warps_down,
-                              cores.warps_across, cores.planes_at_once * (cores.groups_ahead + 1)));
+  add(lines, "Plan      {} a point in the code, walking along planes",
+      counted(std::ssize(plan.contraction.taps), "multiply-add"));
+  add(lines, "          {} of {} x a thread, {} x {} warps a block, ring of {} planes",
+      counted(cores.rows_per_thread, "row"), cores.row_outputs, cores.warps_down, cores.warps_across,
+      cores.planes_at_once * (cores.groups_ahead + 1));
   if (cores.kept_groups_ahead > 0) {
-    lines.push_back(fmt::format(
-        "          or, where a block may have {} bytes of shared memory, the update's inputs there",
-        cores.kept_shared_bytes));
+    add(lines, "          or, where a block may have {} bytes of shared memory, the update's inputs there",
+        cores.kept_shared_bytes);
   }
 }
 

@@ -54,17 +54,17 @@ SchemeText text_of(const plan::CudaCores& cores, const Kernel& kernel) {
 
 void describe(const plan::CudaCores& cores, const plan::KernelPlan& plan, Lines& lines) {
   if (!cores.unrolled) {
-    lines.push_back(fmt::format("Plan      {} by a table, since in the code they would be {}",
-                                counted(std::ssize(plan.contraction.taps), "tap"), cores.in_code));
+    add(lines, "Plan      {} by a table, since in the code they would be {}",
+        counted(std::ssize(plan.contraction.taps), "tap"), cores.in_code);
   } else {
-    lines.push_back(fmt::format("Plan      {} a point in the code{}",
-                                counted(std::ssize(plan.contraction.taps), "multiply-add"),
-                                plan.dimensions == 2 ? ", walking down rows" : ""));
+    add(lines, "Plan      {} a point in the code{}",
+        counted(std::ssize(plan.contraction.taps), "multiply-add"),
+        plan.dimensions == 2 ? ", walking down rows" : "");
   }
   const std::string ring =
       cores.ring_rows > 0 ? fmt::format("ring of {}, ", counted(cores.ring_rows, "input row")) : "";
-  lines.push_back(fmt::format("          {} of a thread along x, {}{} warps a block",
-                              counted(cores.outputs, "output"), ring, cores.warps_per_block));
+  add(lines, "          {} of a thread along x, {}{} warps a block", counted(cores.outputs, "output"), ring,
+      cores.warps_per_block);
 }
 
 std::string json_of(const plan::CudaCores& cores, const plan::KernelPlan& plan) {

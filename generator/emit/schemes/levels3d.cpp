@@ -63,11 +63,11 @@ SchemeText text_of(const plan::Levels3d& scheme, const Kernel& kernel) {
 void describe(const plan::Levels3d& scheme, const plan::KernelPlan& plan, Lines& lines) {
   constexpr int width = 32 * Scheme::columns;
   describe_steps(plan, lines);
-  lines.push_back(fmt::format("Plan      {} a point and step ({}), all steps of {} of {} a lane in a warp",
-                              counted(scheme.operations, "operation"), form_name(scheme.form),
-                              counted(scheme.rows, "row"), counted(Scheme::columns, "column")));
-  lines.push_back(fmt::format("          tiles of {} x {} points, {} x {} of them stored, walking along z",
-                              scheme.height(), width, scheme.valid_rows(), scheme.valid_columns()));
+  add(lines, "Plan      {} a point and step ({}), all steps of {} of {} a lane in a warp",
+      counted(scheme.operations, "operation"), form_name(scheme.form), counted(scheme.rows, "row"),
+      counted(Scheme::columns, "column"));
+  add(lines, "          tiles of {} x {} points, {} x {} of them stored, walking along z", scheme.height(),
+      width, scheme.valid_rows(), scheme.valid_columns());
 }
 
 std::string json_of(const plan::Levels3d& scheme, const plan::KernelPlan& plan) {

@@ -174,33 +174,31 @@ void describe(const plan::Lowrank2d& scheme, const plan::KernelPlan& plan, Lines
   const std::vector<plan::LowRank>& low_rank = plan.contraction.low_rank;
   const int steps = plan.op.steps;
   if (steps > 1) {
-    lines.push_back(
-        fmt::format("Steps     {} a sweep, composed; what is left of a number of steps is stepped", steps));
+    add(lines, "Steps     {} a sweep, composed; what is left of a number of steps is stepped", steps);
     describe_step_time(plan, lines);
   }
   std::vector<std::size_t> ranks;
   for (const plan::LowRank& lists : low_rank) ranks.push_back(lists.pairs.size());
-  lines.push_back(
-      fmt::format("Plan      rank {}: a pass along x and a pass along y, {} mma.sync.m16n8k16 per "
-                  "128 outputs",
-                  fmt::join(ranks, " and "), plan.contraction.chained_products()));
+  add(lines,
+      "Plan      rank {}: a pass along x and a pass along y, {} mma.sync.m16n8k16 per "
+      "128 outputs",
+      fmt::join(ranks, " and "), plan.contraction.chained_products());
   for (const plan::LowRank& lists : low_rank) {
     if (steps > 1) {
-      lines.push_back(fmt::format("          lists reach y {}..{}, x {}..{}: what lies beyond is truncated",
-                                  lists.y_low, lists.y_high(), lists.x_low, lists.x_high()));
+      add(lines, "          lists reach y {}..{}, x {}..{}: what lies beyond is truncated", lists.y_low,
+          lists.y_high(), lists.x_low, lists.x_high());
     }
-    lines.push_back(fmt::format(
-        "          truncation {:.1e} of sum |w|, {:.1e} with operands of {} {} term{}", lists.truncation,
-        lists.deviation, lists.terms, plan::type_name(lists.type), lists.terms == 1 ? "" : "s"));
+    add(lines, "          truncation {:.1e} of sum |w|, {:.1e} with operands of {} {} term{}",
+        lists.truncation, lists.deviation, lists.terms, plan::type_name(lists.type),
+        lists.terms == 1 ? "" : "s");
   }
-  lines.push_back(
-      fmt::format("          strips of {} columns, {} a warp; {} groups of 16 rows wait in shared memory",
-                  scheme.warps_per_block * scheme.tiles * plan::tile_columns,
-                  scheme.tiles * plan::tile_columns, scheme.ring_groups));
+  add(lines, "          strips of {} columns, {} a warp; {} groups of 16 rows wait in shared memory",
+      scheme.warps_per_block * scheme.tiles * plan::tile_columns, scheme.tiles * plan::tile_columns,
+      scheme.ring_groups);
   if (scheme.rim_steps) {
     if (scheme.added.exist())
-      lines.push_back(fmt::format("Faces     what constants add near them is a table of {} rows of {}",
-                                  scheme.added.planes.front().rows, scheme.added.planes.front().columns));
+      add(lines, "Faces     what constants add near them is a table of {} rows of {}",
+          scheme.added.planes.front().rows, scheme.added.planes.front().columns);
     describe_rims(*scheme.rim_steps, scheme.rims, scheme.least, scheme.rims_us, lines);
   }
 }

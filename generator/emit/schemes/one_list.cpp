@@ -40,13 +40,12 @@ SchemeText text_of(const plan::OneList& scheme, const Kernel& kernel) {
 }
 
 void describe(const plan::OneList& scheme, const plan::KernelPlan& plan, Lines& lines) {
-  lines.push_back(fmt::format("Plan      {} a point along {}, by a table but at the ends",
-                              counted(std::ssize(plan.contraction.taps), "multiply-add"),
-                              spec::axis_letters[static_cast<std::size_t>(scheme.axis)]));
-  lines.push_back(fmt::format("          {} of a thread along {} in {}, {} warps a block",
-                              counted(scheme.outputs, "output"),
-                              spec::axis_letters[static_cast<std::size_t>(scheme.axis)],
-                              counted(scheme.lines, "line"), scheme.warps_per_block));
+  add(lines, "Plan      {} a point along {}, by a table but at the ends",
+      counted(std::ssize(plan.contraction.taps), "multiply-add"),
+      spec::axis_letters[static_cast<std::size_t>(scheme.axis)]);
+  add(lines, "          {} of a thread along {} in {}, {} warps a block", counted(scheme.outputs, "output"),
+      spec::axis_letters[static_cast<std::size_t>(scheme.axis)], counted(scheme.lines, "line"),
+      scheme.warps_per_block);
 }
 
 std::string json_of(const plan::OneList& scheme, const plan::KernelPlan& plan) {

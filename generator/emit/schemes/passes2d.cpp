@@ -70,17 +70,14 @@ void describe(const plan::Passes2d& scheme, const plan::KernelPlan& plan, Lines&
   constexpr int lanes = 32;
   std::vector<std::size_t> ranks;
   for (const plan::LowRank& lists : plan.contraction.low_rank) ranks.push_back(lists.pairs.size());
-  lines.push_back(fmt::format("Plan      rank {}: a pass along x and a pass along y, {} a point",
-                              fmt::join(ranks, " and "),
-                              counted(std::ssize(plan.contraction.taps), "multiply-add")));
+  add(lines, "Plan      rank {}: a pass along x and a pass along y, {} a point", fmt::join(ranks, " and "),
+      counted(std::ssize(plan.contraction.taps), "multiply-add"));
   for (const plan::LowRank& lists : plan.contraction.low_rank) {
-    lines.push_back(fmt::format("          truncation {:.1e} of sum |w|, {:.1e} with lists of {} numbers",
-                                lists.truncation, lists.deviation, plan.weights.in_f64 ? "f64" : "f32"));
+    add(lines, "          truncation {:.1e} of sum |w|, {:.1e} with lists of {} numbers", lists.truncation,
+        lists.deviation, plan.weights.in_f64 ? "f64" : "f32");
   }
-  lines.push_back(
-      fmt::format("          strips of {} columns, {} of a lane; {} groups of {} rows wait in shared memory",
-                  scheme.warps_per_block * lanes * scheme.outputs, scheme.outputs, scheme.ring_groups,
-                  scheme.group_rows));
+  add(lines, "          strips of {} columns, {} of a lane; {} groups of {} rows wait in shared memory",
+      scheme.warps_per_block * lanes * scheme.outputs, scheme.outputs, scheme.ring_groups, scheme.group_rows);
 }
 
 std::string json_of(const plan::Passes2d& scheme, const plan::KernelPlan& plan) {

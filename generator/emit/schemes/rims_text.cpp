@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "emit/describe.h"
 #include "emit/kernel_text.h"
 #include "emit/schemes/stepping_text.h"
 #include "emit/storage_text.h"
@@ -80,17 +81,16 @@ std::string with_rims(std::string form, const plan::Rims& rims, const std::array
 void describe_rims(const plan::RimTiles& tiles, const plan::Rims& rims, const std::array<int, 2>& least,
                    double microseconds, std::vector<std::string>& lines) {
   if (rims != plan::Rims{}) {
-    lines.push_back(fmt::format("Rims      cells near faces that act at every step are stepped: {}",
-                                rim_faces_text(rims)));
+    add(lines, "Rims      cells near faces that act at every step are stepped: {}", rim_faces_text(rims));
     if (tiles.left_out > 0)
-      lines.push_back(fmt::format(
-          "          what comes from farther away, {:.1e} of the largest cell, is left out", tiles.left_out));
-    lines.push_back(fmt::format("          about {:.0f} us of a sweep", microseconds));
+      add(lines, "          what comes from farther away, {:.1e} of the largest cell, is left out",
+          tiles.left_out);
+    add(lines, "          about {:.0f} us of a sweep", microseconds);
   }
-  lines.push_back(
-      fmt::format("Small     fields of fewer than {} rows or {} columns are stepped, too: {} cells "
-                  "a block, in shared memory",
-                  least[0], least[1], tiles.cells));
+  add(lines,
+      "Small     fields of fewer than {} rows or {} columns are stepped, too: {} cells "
+      "a block, in shared memory",
+      least[0], least[1], tiles.cells);
 }
 
 }  // namespace spidergen::emit

@@ -97,20 +97,18 @@ SchemeText text_of(const plan::Star2d& tiles, const Kernel& kernel) {
 /// Describes the products of both bands, then the forms of tiles, from the largest.
 void describe(const plan::Star2d& tiles, const plan::KernelPlan& plan, Lines& lines) {
   const plan::Contraction& contraction = plan.contraction;
-  lines.push_back(fmt::format(
-      "Plan      bands: {} mma.sp.m16n8k32 along y and {} mma.sync.m16n8k16 along x per 128 outputs",
-      plan::column_operands_of(contraction), plan::band_chunks * plan::row_bands_of(contraction)));
-  lines.push_back(fmt::format("          {}, {}", contraction.mapping.name,
-                              counted(std::ssize(contraction.operands), "distinct operand")));
+  add(lines, "Plan      bands: {} mma.sp.m16n8k32 along y and {} mma.sync.m16n8k16 along x per 128 outputs",
+      plan::column_operands_of(contraction), plan::band_chunks * plan::row_bands_of(contraction));
+  add(lines, "          {}, {}", contraction.mapping.name,
+      counted(std::ssize(contraction.operands), "distinct operand"));
   const std::vector<plan::TileForm>& forms = tiles.forms;
-  lines.push_back(
-      fmt::format("          {} rows of {} x a warp, whose inputs are all requested at once, into shared "
-                  "memory; {} warps a block",
-                  forms.front().rows, forms.front().columns, forms.front().across));
+  add(lines,
+      "          {} rows of {} x a warp, whose inputs are all requested at once, into shared "
+      "memory; {} warps a block",
+      forms.front().rows, forms.front().columns, forms.front().across);
   for (std::size_t i = 1; i < forms.size(); ++i) {
-    lines.push_back(
-        fmt::format("          {} rows of {} where these would be fewer than {} blocks a multiprocessor",
-                    forms[i].rows, forms[i].columns, forms[i - 1].min_blocks_per_sm));
+    add(lines, "          {} rows of {} where these would be fewer than {} blocks a multiprocessor",
+        forms[i].rows, forms[i].columns, forms[i - 1].min_blocks_per_sm);
   }
 }
 

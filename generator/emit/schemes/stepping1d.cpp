@@ -43,10 +43,9 @@ void describe(const plan::Stepping1d& scheme, const plan::KernelPlan& plan, Line
   constexpr int lanes = 32;
   const int width = lanes * scheme.columns;
   describe_steps(plan, lines);
-  lines.push_back(
-      fmt::format("Plan      {} a point and step, a strip of {} columns a warp, {} a lane, {} of them stored",
-                  counted(std::ssize(plan.contraction.taps), "operation"), width, scheme.columns,
-                  width - 2 * scheme.steps * scheme.radius_x));
+  add(lines, "Plan      {} a point and step, a strip of {} columns a warp, {} a lane, {} of them stored",
+      counted(std::ssize(plan.contraction.taps), "operation"), width, scheme.columns,
+      width - 2 * scheme.steps * scheme.radius_x);
 }
 
 std::string json_of(const plan::Stepping1d& scheme, const plan::KernelPlan& plan) {

@@ -97,14 +97,14 @@ void describe(const plan::Stepping2d& scheme, const plan::KernelPlan& plan, Line
   const int width = lanes * scheme.columns;
   const int lost = scheme.time_steps() * scheme.radius_x;
   describe_steps(plan, lines);
-  lines.push_back(fmt::format("Plan      {} a point and step ({}), {} of {} steps chained in time",
-                              counted(scheme.operations, "operation"), form_name(scheme.form),
-                              counted(scheme.warps, "warp"), scheme.steps));
+  add(lines, "Plan      {} a point and step ({}), {} of {} steps chained in time",
+      counted(scheme.operations, "operation"), form_name(scheme.form), counted(scheme.warps, "warp"),
+      scheme.steps);
   if (scheme.last_steps != scheme.steps)
-    lines.push_back(fmt::format("          of the last warp {}", counted(scheme.last_steps, "step")));
-  lines.push_back(fmt::format(
+    add(lines, "          of the last warp {}", counted(scheme.last_steps, "step"));
+  add(lines,
       "          strips of {} columns, {} a lane, {} of them stored away from faces; {} rows a barrier{}",
-      width, scheme.columns, width - 2 * lost, scheme.batch, scheme.unrolled ? ", unrolled" : ""));
+      width, scheme.columns, width - 2 * lost, scheme.batch, scheme.unrolled ? ", unrolled" : "");
 }
 
 std::string json_of(const plan::Stepping2d& scheme, const plan::KernelPlan& plan) {

@@ -85,12 +85,11 @@ SchemeText text_of(const plan::Stepping3d& scheme, const Kernel& kernel) {
 void describe(const plan::Stepping3d& scheme, const plan::KernelPlan& plan, Lines& lines) {
   constexpr int width = 32 * Scheme::columns;
   describe_steps(plan, lines);
-  lines.push_back(fmt::format("Plan      {} a point and step ({}), {} of {} a lane for each step",
-                              counted(scheme.operations, "operation"), form_name(scheme.form),
-                              counted(scheme.warps_down, "warp"), counted(scheme.rows, "row")));
-  lines.push_back(fmt::format("          tiles of {} x {} points, {} x {} of them stored, walking along z",
-                              scheme.height(), width, scheme.height() - 2 * scheme.steps * scheme.radius[1],
-                              scheme.valid_columns()));
+  add(lines, "Plan      {} a point and step ({}), {} of {} a lane for each step",
+      counted(scheme.operations, "operation"), form_name(scheme.form), counted(scheme.warps_down, "warp"),
+      counted(scheme.rows, "row"));
+  add(lines, "          tiles of {} x {} points, {} x {} of them stored, walking along z", scheme.height(),
+      width, scheme.height() - 2 * scheme.steps * scheme.radius[1], scheme.valid_columns());
 }
 
 std::string json_of(const plan::Stepping3d& scheme, const plan::KernelPlan& plan) {

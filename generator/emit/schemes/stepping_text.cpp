@@ -5,6 +5,7 @@
 
 #include <cstddef>
 
+#include "emit/describe.h"
 #include "emit/kernel_text.h"
 #include "emit/storage_text.h"
 
@@ -62,17 +63,15 @@ void bind_sums(const spec::StencilSpec& spec, int entries, render::Bindings& bin
 void describe_step_time(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
   constexpr std::string_view fields[] = {"10240^2 points", "10240 x 10240 points", "768^3 points"};
   const double us = plan.microseconds / plan.op.steps;
-  lines.push_back(
-      fmt::format("          about {:.{}f} us a step over {} on an H200; a single sweep {:.0f} us", us,
-                  us < 10 ? 2 : 0, fields[plan.dimensions - 1], plan.single_step_us));
+  add(lines, "          about {:.{}f} us a step over {} on an H200; a single sweep {:.0f} us", us,
+      us < 10 ? 2 : 0, fields[plan.dimensions - 1], plan.single_step_us);
   if (us > plan.single_step_us)
     lines.emplace_back("          so single sweeps are faster: write 'steps: auto', or remove it");
 }
 
 void describe_steps(const plan::KernelPlan& plan, std::vector<std::string>& lines) {
-  lines.push_back(
-      fmt::format("Steps     {} a sweep, stepped in registers: nothing is truncated, whatever the tolerance",
-                  plan.op.steps));
+  add(lines, "Steps     {} a sweep, stepped in registers: nothing is truncated, whatever the tolerance",
+      plan.op.steps);
   describe_step_time(plan, lines);
 }
 

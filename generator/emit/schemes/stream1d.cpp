@@ -30,8 +30,8 @@ SchemeText text_of(const plan::Stream1d& stream, const Kernel& kernel) {
 }
 
 void describe(const plan::Stream1d& stream, const plan::KernelPlan& /*plan*/, Lines& lines) {
-  lines.push_back(fmt::format("          {} of 128 x a warp, {} warps a block, a row by itself",
-                              counted(stream.tiles_per_warp, "tile"), stream.warps_per_block));
+  add(lines, "          {} of 128 x a warp, {} warps a block, a row by itself",
+      counted(stream.tiles_per_warp, "tile"), stream.warps_per_block);
 }
 
 std::string json_of(const plan::Stream1d& stream, const plan::KernelPlan& /*plan*/) {

@@ -42,11 +42,9 @@ SchemeText text_of(const plan::Stream2d& stream, const Kernel& kernel) {
 void describe(const plan::Stream2d& stream, const plan::KernelPlan& plan, Lines& lines) {
   describe_mappings(plan, "not chosen, since they find no room in tiles", lines);
   describe_diagonals(plan.contraction, lines);
-  lines.push_back(fmt::format(
-      "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} rows, operands in {}",
+  add(lines, "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} rows, operands in {}",
       counted(plan.contraction.rows_in_flight(), "row"), counted(stream.tiles_per_warp, "tile"),
-      stream.warps_per_block, stream.ring_rows,
-      stream.operands_in_registers ? "registers" : "shared memory"));
+      stream.warps_per_block, stream.ring_rows, stream.operands_in_registers ? "registers" : "shared memory");
 }
 
 std::string json_of(const plan::Stream2d& stream, const plan::KernelPlan& plan) {

@@ -19,8 +19,8 @@ std::vector<std::string> sources_of(const plan::Contraction& contraction, int fi
   for (const plan::Source& source : contraction.sources) {
     const plan::Position distance = source.distance();
     const int first = source.shift + source.mapping.window_low - first_column;
-    lines.push_back(fmt::format("{{{}, {}, {}, {}}},", first / vector_elements, distance != plan::Position{},
-                                distance.y, distance.z));
+    add(lines, "{{{}, {}, {}, {}}},", first / vector_elements, distance != plan::Position{}, distance.y,
+        distance.z);
   }
   return lines;
 }
@@ -33,9 +33,8 @@ std::vector<std::string> products_of(const plan::Contraction& contraction, const
   for (const plan::Product& product : contraction.products) {
     const pack::PackedOperand& operand = packed.operands[product.operand];
     const std::string sum = product.sum == 0 ? "" : fmt::format(", {}", product.sum);
-    lines.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}{}}},",
-                                contraction.last_plane(product) - first_plane, product.row, product.source,
-                                product.operand, operand.metadata, operand.selector, sum));
+    add(lines, "{{{}, {}, {}, {}, {}, {}{}}},", contraction.last_plane(product) - first_plane, product.row,
+        product.source, product.operand, operand.metadata, operand.selector, sum);
   }
   return lines;
 }
@@ -93,15 +92,14 @@ SchemeText text_of(const plan::Stream3d& stream, const Kernel& kernel) {
 void describe(const plan::Stream3d& stream, const plan::KernelPlan& plan, Lines& lines) {
   const plan::Contraction& contraction = plan.contraction;
   if (contraction.pairs_diagonals()) {
-    lines.push_back(
-        fmt::format("          pairs of diagonals at {}",
-                    counted(std::ssize(contraction.sources) - std::ssize(contraction.shifts), "distance")));
+    add(lines, "          pairs of diagonals at {}",
+        counted(std::ssize(contraction.sources) - std::ssize(contraction.shifts), "distance"));
   }
-  lines.push_back(fmt::format(
+  add(lines,
       "          {} in flight, {} of 128 x a warp, {} warps a block, ring of {} planes, operands in {}",
       counted(contraction.planes_in_flight(), "plane"), counted(stream.rows_per_warp, "row"),
       stream.warps_per_block, stream.ring_planes,
-      stream.operands_in_registers ? "registers" : "shared memory"));
+      stream.operands_in_registers ? "registers" : "shared memory");
 }
 
 std::string json_of(const plan::Stream3d& stream, const plan::KernelPlan& plan) {

@@ -34,6 +34,13 @@ struct Offer {
   static Offer none(std::string why) { return {{}, 0, std::move(why)}; }
 };
 
+/// The layout of a scheme with the smallest estimate, in microseconds of such a sweep.
+template <class Scheme>
+struct Choice {
+  Scheme scheme;
+  double microseconds = 0;
+};
+
 // Common to the schemes on tensor cores.
 inline constexpr int tile_outputs = 128;  ///< of a product
 inline constexpr int registers_per_operand = 4;

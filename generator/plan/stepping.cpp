@@ -47,8 +47,8 @@ double operations_of(const spec::UpdateNode& node, bool in_f64) {
   }
 }
 
-template <class Choice>
-std::optional<double> time_of(const std::optional<Choice>& choice) {
+template <class Scheme>
+std::optional<double> time_of(const std::optional<Choice<Scheme>>& choice) {
   if (!choice) return std::nullopt;
   return choice->microseconds;
 }

@@ -183,15 +183,15 @@ bool Levels3d::takes(const Problem& problem, const Contraction& contraction) {
 }
 
 Offer<Levels3d> Levels3d::plan(const Problem& problem, const Contraction& /*contraction*/) {
-  std::optional<Levels3dChoice> choice = choose_levels3d(problem.spec, problem.op.steps);
+  std::optional<Choice<Levels3d>> choice = choose_levels3d(problem.spec, problem.op.steps);
   if (!choice) return Offer<Levels3d>::none("so many steps find no room in registers and shared memory");
   set_weights(problem.weights, problem.spec.update.has_value(), choice->scheme);
   choice->scheme.ghost_center = find_held_center(problem.spec, choice->scheme);
   return {choice->scheme, choice->microseconds, ""};
 }
 
-std::optional<Levels3dChoice> choose_levels3d(const spec::StencilSpec& spec, int steps) {
-  std::optional<Levels3dChoice> best;
+std::optional<Choice<Levels3d>> choose_levels3d(const spec::StencilSpec& spec, int steps) {
+  std::optional<Choice<Levels3d>> best;
   // Registers have no room for two f64 numbers a cell and step.
   if (!is_star(spec) || !takes_update(spec) || spec.storage == spec::Storage::f64) return best;
   Levels3d scheme;

@@ -60,10 +60,6 @@ struct Levels3d {
 [[nodiscard]] std::string_view form_name(Levels3d::Form form);
 
 /// As choose_stepping (plan/schemes/stepping2d.h), for the 3D reference field.
-struct Levels3dChoice {
-  Levels3d scheme;
-  double microseconds = 0;
-};
-[[nodiscard]] std::optional<Levels3dChoice> choose_levels3d(const spec::StencilSpec& spec, int steps);
+[[nodiscard]] std::optional<Choice<Levels3d>> choose_levels3d(const spec::StencilSpec& spec, int steps);
 
 }  // namespace spidergen::plan

@@ -39,7 +39,7 @@ bool Stepping1d::takes(const Problem& problem, const Contraction& contraction) {
 }
 
 Offer<Stepping1d> Stepping1d::plan(const Problem& problem, const Contraction& /*contraction*/) {
-  std::optional<Stepping1dChoice> choice = choose_stepping1d(problem.spec, problem.op.steps);
+  std::optional<Choice<Stepping1d>> choice = choose_stepping1d(problem.spec, problem.op.steps);
   if (!choice) return Offer<Stepping1d>::none("so many steps find no room in registers");
   Stepping1d& scheme = choice->scheme;
   const int row = 2 * scheme.radius_x + 1;
@@ -52,10 +52,10 @@ Offer<Stepping1d> Stepping1d::plan(const Problem& problem, const Contraction& /*
   return {scheme, choice->microseconds, ""};
 }
 
-std::optional<Stepping1dChoice> choose_stepping1d(const spec::StencilSpec& spec, int steps) {
+std::optional<Choice<Stepping1d>> choose_stepping1d(const spec::StencilSpec& spec, int steps) {
   const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
   const int radius = radius_of(spec, spec::axis_x);
-  std::optional<Stepping1dChoice> best;
+  std::optional<Choice<Stepping1d>> best;
   if (radius > largest_stepping_reach_of(1)) return best;
   for (int columns = vector_elements; columns <= most_columns; columns += vector_elements) {
     Stepping1d scheme;

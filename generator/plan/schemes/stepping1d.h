@@ -32,10 +32,6 @@ struct Stepping1d {
 };
 
 /// As choose_stepping (plan/schemes/stepping2d.h).
-struct Stepping1dChoice {
-  Stepping1d scheme;
-  double microseconds = 0;
-};
-[[nodiscard]] std::optional<Stepping1dChoice> choose_stepping1d(const spec::StencilSpec& spec, int steps);
+[[nodiscard]] std::optional<Choice<Stepping1d>> choose_stepping1d(const spec::StencilSpec& spec, int steps);
 
 }  // namespace spidergen::plan

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <functional>
 
@@ -307,19 +309,8 @@ void set_weights(const spec::StencilSpec& spec, const Taps& taps, const RoundedW
 }  // namespace
 
 std::string_view form_name(Stepping2d::Form form) {
-  switch (form) {
-    case Form::even:
-      return "even";
-    case Form::rings:
-      return "rings";
-    case Form::cross:
-      return "cross";
-    case Form::window:
-      return "window";
-    case Form::taps:
-      break;
-  }
-  return "taps";
+  constexpr std::array<std::string_view, 5> names{"taps", "even", "rings", "cross", "window"};
+  return names[static_cast<std::size_t>(form)];
 }
 
 bool Stepping2d::takes(const Problem& problem, const Contraction& contraction) {
@@ -327,16 +318,16 @@ bool Stepping2d::takes(const Problem& problem, const Contraction& contraction) {
 }
 
 Offer<Stepping2d> Stepping2d::plan(const Problem& problem, const Contraction& /*contraction*/) {
-  std::optional<SteppingChoice> choice = choose_stepping(problem.spec, problem.op.steps);
+  std::optional<Choice<Stepping2d>> choice = choose_stepping(problem.spec, problem.op.steps);
   if (!choice) return Offer<Stepping2d>::none("so many steps find no room in registers and shared memory");
   set_weights(problem.spec, Taps(problem.spec), problem.weights, choice->scheme);
   return {choice->scheme, choice->microseconds, ""};
 }
 
-std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int time_steps) {
+std::optional<Choice<Stepping2d>> choose_stepping(const spec::StencilSpec& spec, int time_steps) {
   const Taps taps(spec);
   const int vector_elements = vector_bytes / spec::element_bytes(spec.storage);
-  std::optional<SteppingChoice> best;
+  std::optional<Choice<Stepping2d>> best;
   if (has_rule(spec, spec::BoundaryRule::antisymmetric)) return best;  // no form has signs
   if (std::max(taps.radius_y, taps.radius_x) > largest_stepping_reach) return best;
   for (int steps = 1; steps <= std::min(time_steps, most_steps_of_warp); ++steps) {

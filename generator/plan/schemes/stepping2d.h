@@ -60,11 +60,8 @@ struct Stepping2d {
 
 /// The layout of `steps` steps with the smallest estimate, in microseconds of a sweep over the 2D reference
 /// field (plan/machine.h) on an H200; nothing where none fits a multiprocessor.
-struct SteppingChoice {
-  Stepping2d scheme;
-  double microseconds = 0;
-};
-[[nodiscard]] std::optional<SteppingChoice> choose_stepping(const spec::StencilSpec& spec, int time_steps);
+[[nodiscard]] std::optional<Choice<Stepping2d>> choose_stepping(const spec::StencilSpec& spec,
+                                                                int time_steps);
 
 /// Cells divided by unit^steps are within a factor of 2^24 of the field's, so that numbers below 2^100 do not
 /// overflow.

@@ -222,7 +222,7 @@ bool Stepping3d::takes(const Problem& problem, const Contraction& contraction) {
 }
 
 Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*contraction*/) {
-  std::optional<Stepping3dChoice> choice = choose_stepping3d(problem.spec, problem.op.steps);
+  std::optional<Choice<Stepping3d>> choice = choose_stepping3d(problem.spec, problem.op.steps);
   if (!choice) return Offer<Stepping3d>::none("so many steps find no room in registers and shared memory");
   Stepping3d& scheme = choice->scheme;
   const auto& [rz, ry, rx] = scheme.radius;
@@ -237,9 +237,9 @@ Offer<Stepping3d> Stepping3d::plan(const Problem& problem, const Contraction& /*
   return {scheme, choice->microseconds, ""};
 }
 
-std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec, int steps) {
-  std::optional<Stepping3dChoice> best;
-  std::optional<Stepping3dChoice> best_of_long;  // where no shorter code fits
+std::optional<Choice<Stepping3d>> choose_stepping3d(const spec::StencilSpec& spec, int steps) {
+  std::optional<Choice<Stepping3d>> best;
+  std::optional<Choice<Stepping3d>> best_of_long;  // where no shorter code fits
   Stepping3d scheme;
   scheme.steps = steps;
   for (int axis = 0; axis < 3; ++axis) {
@@ -261,7 +261,7 @@ std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec,
       if (!fit(spec, scheme)) continue;
       const double us = estimate_us(spec, scheme);
       const double of_update = work_of_update(spec).operations * Stepping3d::columns * scheme.rows;
-      std::optional<Stepping3dChoice>& best_so = of_update > most_update_operations ? best_of_long : best;
+      std::optional<Choice<Stepping3d>>& best_so = of_update > most_update_operations ? best_of_long : best;
       if (!best_so || us < best_so->microseconds) best_so = {scheme, us};
     }
   }

@@ -54,10 +54,6 @@ struct Stepping3d {
 [[nodiscard]] std::string_view form_name(Stepping3d::Form form);
 
 /// As choose_stepping (plan/schemes/stepping2d.h), for the 3D reference field.
-struct Stepping3dChoice {
-  Stepping3d scheme;
-  double microseconds = 0;
-};
-[[nodiscard]] std::optional<Stepping3dChoice> choose_stepping3d(const spec::StencilSpec& spec, int steps);
+[[nodiscard]] std::optional<Choice<Stepping3d>> choose_stepping3d(const spec::StencilSpec& spec, int steps);
 
 }  // namespace spidergen::plan

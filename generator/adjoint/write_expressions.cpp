@@ -174,8 +174,7 @@ ExpressionWriter::Piece ExpressionWriter::operation(const UpdateNode& node) cons
       return {fmt::format("{}({})", node.function, fmt::join(arguments, ", ")), atom};
     }
     default:
-      return {fmt::format("{} {} {}", argument(of[0], sum), symbol_of(node.operation), argument(of[1], sum)),
-              comparison};
+      return {fmt::format("{} {} {}", argument(of[0], sum), name_of(node), argument(of[1], sum)), comparison};
   }
 }
 

@@ -106,21 +106,6 @@ std::string stage_text(const StageText& stage, const std::string& note) {
   return text;
 }
 
-std::string_view weight_mode(spec::WeightMode mode) {
-  switch (mode) {
-    case spec::WeightMode::f16:
-      return "f16";
-    case spec::WeightMode::f16x2:
-      return "f16x2";
-    case spec::WeightMode::bf16:
-      return "bf16";
-    case spec::WeightMode::bf16x2:
-      return "bf16x2";
-    default:
-      return "auto";
-  }
-}
-
 }  // namespace
 
 std::string write_system(const AdjointSystem& system, const std::vector<std::string>& heading) {
@@ -147,9 +132,9 @@ std::string write_stencil(const spec::StencilSpec& spec, const std::string& name
                       spec.dimensions, spec::storage_name(spec.storage));
   if (spec.accumulate == spec::Accumulate::f16) text += "accumulate: f16\n";
   if (spec.weights != spec::WeightMode::automatic)
-    text += fmt::format("weights: {}\n", weight_mode(spec.weights));
+    text += fmt::format("weights: {}\n", spec::weight_mode_name(spec.weights));
   if (spec.accuracy != spec::Accuracy::full)
-    text += fmt::format("accuracy: {}\n", spec.accuracy == spec::Accuracy::tf32 ? "tf32" : "f16");
+    text += fmt::format("accuracy: {}\n", spec::accuracy_name(spec.accuracy));
   text += "shape: taps\ncoefficients:\n" + taps_text(spec.taps, spec.dimensions, "  ");
   std::array<bool, 3> axes{};
   for (int axis = 3 - spec.dimensions; axis < 3; ++axis) axes[static_cast<std::size_t>(axis)] = true;

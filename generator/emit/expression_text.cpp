@@ -198,7 +198,7 @@ class Writer {
   std::string comparison_text(const UpdateNode& node) {
     const std::string& a = text(node.arguments[0]);
     const std::string& b = text(node.arguments[1]);
-    const std::string_view symbol = symbol_of(node.operation);
+    const std::string_view symbol = name_of(node);
     if (!expressions_.of_points) return name("bool", fmt::format("{} {} {}", a, symbol, b));
     return name(type_, fmt::format("spider::each({0}, {1}, []({2} v, {2} w) {{ return v {3} w; }})", a, b,
                                    number_, symbol));

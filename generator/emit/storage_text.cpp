@@ -4,42 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cctype>
 #include <cmath>
 #include <limits>
 
 namespace spidergen::emit {
-
-std::string_view storage_name(spec::Storage storage) {
-  switch (storage) {
-    case spec::Storage::f16:
-      return "f16";
-    case spec::Storage::bf16:
-      return "bf16";
-    case spec::Storage::f64:
-      return "f64";
-    case spec::Storage::u8:
-      return "u8";
-    case spec::Storage::u16:
-      return "u16";
-    case spec::Storage::i16:
-      return "i16";
-    case spec::Storage::f32:
-      break;
-  }
-  return "f32";
-}
-
-std::string_view accuracy_name(spec::Accuracy accuracy) {
-  switch (accuracy) {
-    case spec::Accuracy::tf32:
-      return "tf32";
-    case spec::Accuracy::f16:
-      return "f16";
-    case spec::Accuracy::full:
-      break;
-  }
-  return "full";
-}
 
 std::uint64_t stored_bits(spec::Storage storage, double value) {
   if (storage == spec::Storage::f64) return std::bit_cast<std::uint64_t>(value);
@@ -60,23 +29,9 @@ std::string storage_struct(const spec::StencilSpec& spec, const plan::KernelPlan
 }
 
 std::string cells_struct(spec::Storage storage) {
-  switch (storage) {
-    case spec::Storage::f16:
-      return "F16Cells";
-    case spec::Storage::bf16:
-      return "Bf16Cells";
-    case spec::Storage::f64:
-      return "F64Cells";
-    case spec::Storage::u8:
-      return "U8Cells";
-    case spec::Storage::u16:
-      return "U16Cells";
-    case spec::Storage::i16:
-      return "I16Cells";
-    case spec::Storage::f32:
-      break;
-  }
-  return "F32Cells";
+  std::string name(spec::storage_name(storage));
+  name.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(name.front())));
+  return name + "Cells";
 }
 
 std::string number_type(spec::Storage storage) {

@@ -9,11 +9,6 @@
 
 namespace spidergen::emit {
 
-/// "f16", "f32" or "bf16".
-[[nodiscard]] std::string_view storage_name(spec::Storage storage);
-/// "full", "tf32" or "f16".
-[[nodiscard]] std::string_view accuracy_name(spec::Accuracy accuracy);
-
 /// The bits of a value as a cell of a field.
 [[nodiscard]] std::uint64_t stored_bits(spec::Storage storage, double value);
 

@@ -80,45 +80,6 @@ std::string update_tables(const spec::StencilSpec& spec) {
   return text;
 }
 
-std::string_view operation_name(const UpdateNode& node) {
-  switch (node.operation) {
-    case UpdateOperation::number:
-      return "number";
-    case UpdateOperation::input:
-      return "input";
-    case UpdateOperation::sum:
-      return "sum";
-    case UpdateOperation::previous:
-      return "previous";
-    case UpdateOperation::field:
-      return "field";
-    case UpdateOperation::scalar:
-      return "scalar";
-    case UpdateOperation::index:
-      return "index";
-    case UpdateOperation::extent:
-      return "extent";
-    case UpdateOperation::negate:
-      return "negate";
-    case UpdateOperation::add:
-      return "+";
-    case UpdateOperation::subtract:
-      return "-";
-    case UpdateOperation::multiply:
-      return "*";
-    case UpdateOperation::divide:
-      return "/";
-    case UpdateOperation::power:
-      return "^";
-    case UpdateOperation::choose:
-      return "?";
-    case UpdateOperation::call:
-      return node.function;
-    default:
-      return symbol_of(node.operation);
-  }
-}
-
 }  // namespace
 
 std::string update_struct(const spec::StencilSpec& spec, int steps) {
@@ -154,7 +115,7 @@ std::string update_facts(const spec::StencilSpec& spec) {
 std::string update_json(const spec::StencilSpec& spec) {
   std::vector<std::string> nodes;
   for (const UpdateNode& node : spec.update->nodes) {
-    nodes.push_back(fmt::format(R"(["{}", {}, {}, [{}]])", operation_name(node), node.value, node.which,
+    nodes.push_back(fmt::format(R"(["{}", {}, {}, [{}]])", name_of(node), node.value, node.which,
                                 fmt::join(node.arguments, ", ")));
   }
   std::vector<std::string> fields;

@@ -1,17 +1,13 @@
 #include "plan/engine.h"
 
+#include <array>
+#include <cstddef>
+
 namespace spidergen::plan {
 
 std::string_view engine_name(Engine engine) {
-  switch (engine) {
-    case Engine::sparse:
-      return "sparse";
-    case Engine::dense:
-      return "dense";
-    case Engine::cuda:
-      return "cuda";
-  }
-  return "";
+  constexpr std::array<std::string_view, 3> names{"sparse", "dense", "cuda"};
+  return names[static_cast<std::size_t>(engine)];
 }
 
 std::optional<Engine> engine_named(std::string_view name) {

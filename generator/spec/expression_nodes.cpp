@@ -23,22 +23,10 @@ constexpr std::size_t most_work = 1'000'000;  // nodes made, found or shifted: i
 
 /// `(2)+(3)` and the like, for the calculator, which defines the arithmetic of constants.
 std::string operation_text(const UpdateNode& node, const std::vector<double>& values) {
-  switch (node.operation) {
-    case UpdateOperation::negate:
-      return fmt::format("-({})", values[0]);
-    case UpdateOperation::add:
-      return fmt::format("({})+({})", values[0], values[1]);
-    case UpdateOperation::subtract:
-      return fmt::format("({})-({})", values[0], values[1]);
-    case UpdateOperation::multiply:
-      return fmt::format("({})*({})", values[0], values[1]);
-    case UpdateOperation::divide:
-      return fmt::format("({})/({})", values[0], values[1]);
-    case UpdateOperation::power:
-      return fmt::format("({})^({})", values[0], values[1]);
-    default:
-      return fmt::format("{}({})", node.function, fmt::join(values, ","));
-  }
+  if (node.operation == UpdateOperation::negate) return fmt::format("-({})", values[0]);
+  if (node.operation == UpdateOperation::call)
+    return fmt::format("{}({})", node.function, fmt::join(values, ","));
+  return fmt::format("({}){}({})", values[0], name_of(node), values[1]);
 }
 
 bool is_whole(double value) {

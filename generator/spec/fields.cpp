@@ -126,23 +126,10 @@ std::vector<std::string> axis_names(int dimensions) {
 }
 
 double largest_value(Storage storage) {
-  switch (storage) {
-    case Storage::f16:
-      return 65504.0;
-    case Storage::bf16:
-      return 0x1.FEp127;
-    case Storage::f64:
-      return std::numeric_limits<double>::max();
-    case Storage::u8:
-      return 255;
-    case Storage::u16:
-      return 65535;
-    case Storage::i16:
-      return 32767;
-    case Storage::f32:
-      break;
-  }
-  return 0x1.FFFFFEp127;
+  // In the order of the enumeration.
+  constexpr std::array largest{65504.0, 0x1.FFFFFEp127, 0x1.FEp127, std::numeric_limits<double>::max(),
+                               255.0,   65535.0,        32767.0};
+  return largest[static_cast<std::size_t>(storage)];
 }
 
 double least_value(Storage storage) {
@@ -151,35 +138,13 @@ double least_value(Storage storage) {
 }
 
 const Choices<Storage>& storages() {
-  static const Choices<Storage> choices = {
-      {"f16", Storage::f16}, {"f32", Storage::f32}, {"bf16", Storage::bf16}, {"f64", Storage::f64},
-      {"u8", Storage::u8},   {"u16", Storage::u16}, {"i16", Storage::i16}};
+  static const auto choices = choices_of<Storage>(storage_names);
   return choices;
 }
 
 const Choices<Storage>& float_storages() {
   static const Choices<Storage> choices(storages().begin(), storages().begin() + 4);
   return choices;
-}
-
-std::string storage_name(Storage storage) {
-  switch (storage) {
-    case Storage::f16:
-      return "f16";
-    case Storage::bf16:
-      return "bf16";
-    case Storage::f64:
-      return "f64";
-    case Storage::u8:
-      return "u8";
-    case Storage::u16:
-      return "u16";
-    case Storage::i16:
-      return "i16";
-    case Storage::f32:
-      break;
-  }
-  return "f32";
 }
 
 }  // namespace spidergen::spec

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -60,6 +61,14 @@ void report_choice(const Node& node, std::string_view what, const std::vector<st
 template <typename Value>
 using Choices = std::vector<std::pair<std::string, Value>>;
 
+/// All values of an enumeration by their names, which are in its order.
+template <typename Value, std::size_t count>
+[[nodiscard]] Choices<Value> choices_of(const std::array<std::string_view, count>& names) {
+  Choices<Value> choices;
+  for (std::size_t i = 0; i < count; ++i) choices.emplace_back(names[i], static_cast<Value>(i));
+  return choices;
+}
+
 /// The value of a choice.
 template <typename Value>
 [[nodiscard]] std::optional<Value> read_choice(const Node& node, std::string_view what,
@@ -83,8 +92,6 @@ template <typename Value>
 [[nodiscard]] inline int first_axis(int dimensions) {
   return 3 - dimensions;
 }
-
-[[nodiscard]] std::string storage_name(Storage storage);
 
 /// The names of storage types.
 [[nodiscard]] const Choices<Storage>& storages();

@@ -15,13 +15,7 @@ namespace spidergen::spec {
 namespace {
 
 const Choices<Shape>& shapes() {
-  static const Choices<Shape> choices = [] {
-    Choices<Shape> all;
-    for (const Shape shape : {Shape::star, Shape::box, Shape::product, Shape::taps, Shape::derivative,
-                              Shape::laplacian, Shape::gaussian, Shape::formula})
-      all.emplace_back(shape_name(shape), shape);
-    return all;
-  }();
+  static const auto choices = choices_of<Shape>(shape_names);
   return choices;
 }
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -24,33 +25,17 @@ constexpr std::size_t longest_expression = 4000;
 struct Comparison {
   std::string_view symbol;
   UpdateOperation operation;
+  bool (*holds)(double, double);
 };
 
-constexpr auto comparisons = std::to_array<Comparison>({
-    {"<", UpdateOperation::less},
-    {"<=", UpdateOperation::less_equal},
-    {">", UpdateOperation::greater},
-    {">=", UpdateOperation::greater_equal},
-    {"==", UpdateOperation::equal},
-    {"!=", UpdateOperation::not_equal},
-});
-
-bool compare(UpdateOperation operation, double a, double b) {
-  switch (operation) {
-    case UpdateOperation::less:
-      return a < b;
-    case UpdateOperation::less_equal:
-      return a <= b;
-    case UpdateOperation::greater:
-      return a > b;
-    case UpdateOperation::greater_equal:
-      return a >= b;
-    case UpdateOperation::equal:
-      return a == b;
-    default:
-      return a != b;
-  }
-}
+constexpr Comparison comparisons[] = {
+    {"<", UpdateOperation::less, [](double a, double b) { return a < b; }},
+    {"<=", UpdateOperation::less_equal, [](double a, double b) { return a <= b; }},
+    {">", UpdateOperation::greater, [](double a, double b) { return a > b; }},
+    {">=", UpdateOperation::greater_equal, [](double a, double b) { return a >= b; }},
+    {"==", UpdateOperation::equal, [](double a, double b) { return a == b; }},
+    {"!=", UpdateOperation::not_equal, [](double a, double b) { return a != b; }},
+};
 
 /// Cells of a field and their weights.
 struct FieldTaps {
@@ -159,9 +144,9 @@ class Parser {
 
   [[nodiscard]] const Comparison* find_comparison() const {
     if (token().kind != TokenKind::symbol) return nullptr;
-    const auto* found = std::find_if(comparisons.begin(), comparisons.end(),
+    const auto* found = std::find_if(std::begin(comparisons), std::end(comparisons),
                                      [&](const Comparison& one) { return one.symbol == token().text; });
-    return found == comparisons.end() ? nullptr : found;
+    return found == std::end(comparisons) ? nullptr : found;
   }
 
   /// The same node, which must be a number and not a condition.
@@ -202,7 +187,7 @@ class Parser {
     if (error_) return none;
     const int node = checked(nodes_.add({comparison->operation, 0, 0, {}, {left, right}}), begin);
     if (!error_ && is_number(left) && is_number(right))
-      decided_[node] = compare(comparison->operation, nodes_[left].value, nodes_[right].value);
+      decided_[node] = comparison->holds(nodes_[left].value, nodes_[right].value);
     return node;
   }
 

@@ -34,27 +34,6 @@ const std::vector<std::string>& known_keys() {
   return keys;
 }
 
-const Choices<Accumulate>& accumulators() {
-  static const Choices<Accumulate> choices = {
-      {"f32", Accumulate::f32}, {"f16", Accumulate::f16}, {"f64", Accumulate::f64}};
-  return choices;
-}
-
-const Choices<WeightMode>& weight_modes() {
-  static const Choices<WeightMode> choices = {{"auto", WeightMode::automatic},
-                                              {"f16", WeightMode::f16},
-                                              {"f16x2", WeightMode::f16x2},
-                                              {"bf16", WeightMode::bf16},
-                                              {"bf16x2", WeightMode::bf16x2}};
-  return choices;
-}
-
-const Choices<Accuracy>& accuracies() {
-  static const Choices<Accuracy> choices = {
-      {"full", Accuracy::full}, {"tf32", Accuracy::tf32}, {"f16", Accuracy::f16}};
-  return choices;
-}
-
 /// A key that may be absent; the first choice is its default.
 template <typename Value>
 Value choice_or_default(const Document& document, const std::string& key, const Choices<Value>& choices) {
@@ -81,7 +60,7 @@ void check_sums(const Document& document, StencilSpec& spec) {
 
 /// 'weights' counts the 16-bit terms of a weight for 16-bit fields; f32 fields have 'accuracy' instead.
 void check_storage_keys(const Document& document, const StencilSpec& spec, bool is_difference) {
-  const std::string storage = storage_name(spec.storage);
+  const std::string_view storage = storage_name(spec.storage);
   const bool of_f16 = spec.weights == WeightMode::f16 || spec.weights == WeightMode::f16x2;
   if (spec.storage != Storage::f32 && document.find("accuracy") && !is_difference) {
     document.context.diagnostics.error(
@@ -112,7 +91,8 @@ Accuracy read_accuracy(const Document& document) {
   const Node* node = document.find("accuracy");
   const bool is_order = node != nullptr && node->kind == NodeKind::scalar &&
                         node->text.find_first_not_of("0123456789") == std::string::npos;
-  if (!is_order || !document.find("sums")) return choice_or_default(document, "accuracy", accuracies());
+  if (!is_order || !document.find("sums"))
+    return choice_or_default(document, "accuracy", choices_of<Accuracy>(accuracy_names));
   document.context.diagnostics.error(
       node->where,
       "'accuracy: {}', the order of a finite difference, goes into each of the "
@@ -234,8 +214,8 @@ void read_document(const Document& document, const std::vector<ParameterOverride
   if (const Node* const output = document.find("output"))
     spec.output = read_choice(*output, "'output'", storages(), document.context);
   if (spec.output == spec.storage) spec.output = std::nullopt;
-  spec.accumulate = choice_or_default(document, "accumulate", accumulators());
-  spec.weights = choice_or_default(document, "weights", weight_modes());
+  spec.accumulate = choice_or_default(document, "accumulate", choices_of<Accumulate>(accumulate_names));
+  spec.weights = choice_or_default(document, "weights", choices_of<WeightMode>(weight_mode_names));
   if (!is_difference) spec.accuracy = read_accuracy(document);
   if (storage) check_sums(document, spec);
   if (storage) check_storage_keys(document, spec, is_difference);

@@ -33,16 +33,6 @@ const std::vector<std::string>& known_keys() {
   return keys;
 }
 
-const Choices<ReductionKind>& reduction_kinds() {
-  static const Choices<ReductionKind> choices = [] {
-    Choices<ReductionKind> all;
-    for (const ReductionKind kind : {ReductionKind::sum, ReductionKind::max, ReductionKind::min})
-      all.emplace_back(reduction_kind_name(kind), kind);
-    return all;
-  }();
-  return choices;
-}
-
 /// The system's replacement for a key of specs with one update; empty for other keys.
 std::string_view in_its_place(std::string_view key) {
   if (key == "sums") return "call them 'operators', and apply each to a field: gx(u)";
@@ -320,7 +310,7 @@ class Reader {
                 context_))
       return;
     std::vector<std::string> kinds;
-    for (const auto& [word, kind] : reduction_kinds()) kinds.push_back(word);
+    for (const auto& [word, kind] : choices_of<ReductionKind>(reduction_kind_names)) kinds.push_back(word);
     if (!check_keys(entry.value, kinds, what, context_)) return;
     if (entry.value.entries.size() != 1) {
       refuse(entry.where, fmt::format("{} is one of 'sum', 'max' and 'min' of an expression, such as {{max: "
@@ -332,7 +322,7 @@ class Reader {
     const int value = read_value(only.value, what);
     if (value == ExpressionNodes::none) return;
     check_moment(value, what, only.value.where);
-    for (const auto& [word, kind] : reduction_kinds()) {
+    for (const auto& [word, kind] : choices_of<ReductionKind>(reduction_kind_names)) {
       if (word == only.key)
         spec_.reductions.push_back({entry.key, kind, value, last_stage_of(value), only.value.text});
     }

@@ -68,19 +68,32 @@ enum Axis : int { axis_z = 0, axis_y = 1, axis_x = 2 };
 
 inline constexpr std::array<std::string_view, 3> axis_letters{"z", "y", "x"};
 
-/// The name of a shape in a spec.
-[[nodiscard]] constexpr std::string_view shape_name(Shape shape) {
-  constexpr std::array<std::string_view, 8> names{"star",       "box",       "product",  "taps",
-                                                  "derivative", "laplacian", "gaussian", "formula"};
-  return names[static_cast<std::size_t>(shape)];
-}
+/// The names of an enumeration's values in a spec, in their order.
+inline constexpr std::array<std::string_view, 7> storage_names{"f16", "f32", "bf16", "f64",
+                                                               "u8",  "u16", "i16"};
+inline constexpr std::array<std::string_view, 3> accumulate_names{"f32", "f16", "f64"};
+inline constexpr std::array<std::string_view, 5> weight_mode_names{"auto", "f16", "f16x2", "bf16", "bf16x2"};
+inline constexpr std::array<std::string_view, 3> accuracy_names{"full", "tf32", "f16"};
+inline constexpr std::array<std::string_view, 8> shape_names{
+    "star", "box", "product", "taps", "derivative", "laplacian", "gaussian", "formula"};
+inline constexpr std::array<std::string_view, 9> rule_names{"halo",          "constant",    "periodic",
+                                                            "nearest",       "reflect",     "mirror",
+                                                            "antisymmetric", "antireflect", "antimirror"};
 
-/// The name of a rule in a spec.
+[[nodiscard]] constexpr std::string_view storage_name(Storage storage) {
+  return storage_names[static_cast<std::size_t>(storage)];
+}
+[[nodiscard]] constexpr std::string_view weight_mode_name(WeightMode mode) {
+  return weight_mode_names[static_cast<std::size_t>(mode)];
+}
+[[nodiscard]] constexpr std::string_view accuracy_name(Accuracy accuracy) {
+  return accuracy_names[static_cast<std::size_t>(accuracy)];
+}
+[[nodiscard]] constexpr std::string_view shape_name(Shape shape) {
+  return shape_names[static_cast<std::size_t>(shape)];
+}
 [[nodiscard]] constexpr std::string_view rule_name(BoundaryRule rule) {
-  constexpr std::array<std::string_view, 9> names{"halo",          "constant",    "periodic",
-                                                  "nearest",       "reflect",     "mirror",
-                                                  "antisymmetric", "antireflect", "antimirror"};
-  return names[static_cast<std::size_t>(rule)];
+  return rule_names[static_cast<std::size_t>(rule)];
 }
 
 /// Adds weight * in[p + at] to the sum at p.

@@ -46,8 +46,10 @@ struct Stage {
 
 enum class ReductionKind { sum, max, min };
 
+inline constexpr std::array<std::string_view, 3> reduction_kind_names{"sum", "max", "min"};
+
 [[nodiscard]] constexpr std::string_view reduction_kind_name(ReductionKind kind) {
-  return kind == ReductionKind::sum ? "sum" : kind == ReductionKind::max ? "max" : "min";
+  return reduction_kind_names[static_cast<std::size_t>(kind)];
 }
 
 /// A number that a sweep computes from a value at all points. Cells have the values before the sweep, at any

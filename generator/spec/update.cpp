@@ -1,6 +1,8 @@
 #include "spec/update.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <iterator>
 #include <utility>
 
@@ -21,21 +23,14 @@ int keep(const ExpressionNodes& nodes, int node, std::map<int, int>& kept, std::
 
 }  // namespace
 
-std::string_view symbol_of(UpdateOperation comparison) {
-  switch (comparison) {
-    case UpdateOperation::less:
-      return "<";
-    case UpdateOperation::less_equal:
-      return "<=";
-    case UpdateOperation::greater:
-      return ">";
-    case UpdateOperation::greater_equal:
-      return ">=";
-    case UpdateOperation::equal:
-      return "==";
-    default:
-      return "!=";
-  }
+std::string_view name_of(const UpdateNode& node) {
+  // In the order of the enumeration.
+  constexpr std::array<std::string_view, 23> names{
+      "number", "input",  "sum",    "previous", "field", "cell", "written", "scalar",
+      "index",  "extent", "negate", "+",        "-",     "*",    "/",       "^",
+      "<",      "<=",     ">",      ">=",       "==",    "!=",   "?"};
+  return node.operation == UpdateOperation::call ? node.function
+                                                 : names.at(static_cast<std::size_t>(node.operation));
 }
 
 bool Update::uses(UpdateOperation operation) const {

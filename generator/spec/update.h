@@ -86,8 +86,8 @@ using UpdateNames = std::map<std::string, UpdateNode, std::less<>>;
   return operation >= UpdateOperation::less && operation <= UpdateOperation::not_equal;
 }
 
-/// The sign of a comparison.
-[[nodiscard]] std::string_view symbol_of(UpdateOperation comparison);
+/// The name of a leaf, a function or a choice, or the sign of a node that expressions of specs have.
+[[nodiscard]] std::string_view name_of(const UpdateNode& node);
 
 /// Reads an update: expressions of specs (stencils/README.md) with comparisons before `? :`. Adds the names
 /// that occur to `used`.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,53 +16,38 @@
 namespace spidergen::spec {
 namespace {
 
+/// All but `constant`, which has a value.
 const Choices<BoundaryRule>& plain_rules() {
-  static const Choices<BoundaryRule> rules = {{"halo", BoundaryRule::halo},
-                                              {"periodic", BoundaryRule::periodic},
-                                              {"nearest", BoundaryRule::nearest},
-                                              {"reflect", BoundaryRule::reflect},
-                                              {"mirror", BoundaryRule::mirror},
-                                              {"antisymmetric", BoundaryRule::antisymmetric},
-                                              {"antireflect", BoundaryRule::antireflect},
-                                              {"antimirror", BoundaryRule::antimirror}};
+  static const Choices<BoundaryRule> rules = [] {
+    auto all = choices_of<BoundaryRule>(rule_names);
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(BoundaryRule::constant));
+    return all;
+  }();
   return rules;
 }
 
-struct ForeignName {
-  std::string_view name;
+struct ForeignNames {
   std::string_view right;
+  std::string_view words;
 };
 
 // Names from SciPy, NumPy, OpenCV, PyTorch and textbooks.
-constexpr ForeignName foreign_names[] = {
-    {"wrap", "'periodic'"},
-    {"circular", "'periodic'"},
-    {"cyclic", "'periodic'"},
-    {"grid-wrap", "'periodic'"},
-    {"clamp", "'nearest'"},
-    {"edge", "'nearest'"},
-    {"replicate", "'nearest'"},
-    {"symmetric", "'reflect', which repeats the edge cell"},
-    {"grid-mirror", "'reflect', which repeats the edge cell"},
-    {"odd", "'antisymmetric', which is 0 in the first cell beyond the face"},
-    {"antisym", "'antisymmetric', which is 0 in the first cell beyond the face"},
-    {"free-surface", "'antisymmetric', which is 0 in the first cell beyond the face"},
-    {"neumann", "'nearest' or 'reflect', which let nothing through the face"},
-    {"dirichlet", "{constant: VALUE}"},
-    {"fixed", "{constant: VALUE}"},
-    {"constant", "{constant: VALUE}"},
-    {"grid-constant", "{constant: VALUE}"},
-    {"zero", "{constant: 0}"},
-    {"zeros", "{constant: 0}"},
-    {"none", "'halo', whose cells the caller fills"},
-    {"ghost", "'halo', whose cells the caller fills"},
+constexpr ForeignNames foreign_names[] = {
+    {"'periodic'", " wrap circular cyclic grid-wrap "},
+    {"'nearest'", " clamp edge replicate "},
+    {"'reflect', which repeats the edge cell", " symmetric grid-mirror "},
+    {"'antisymmetric', which is 0 in the first cell beyond the face", " odd antisym free-surface "},
+    {"'nearest' or 'reflect', which let nothing through the face", " neumann "},
+    {"{constant: VALUE}", " dirichlet fixed constant grid-constant "},
+    {"{constant: 0}", " zero zeros "},
+    {"'halo', whose cells the caller fills", " none ghost "},
 };
 
 std::string foreign_hint(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  for (const ForeignName& foreign : foreign_names) {
-    if (text == foreign.name) return std::string(foreign.right);
+  for (const ForeignNames& foreign : foreign_names) {
+    if (is_word_of(foreign.words, text)) return std::string(foreign.right);
   }
   return {};
 }

@@ -1,6 +1,6 @@
 #include "spec/header_names.h"
 
-#include <fmt/format.h>
+#include "spec/names.h"
 
 namespace spidergen::spec {
 namespace {
@@ -64,7 +64,7 @@ constexpr std::string_view header_names =
 }  // namespace
 
 bool is_header_name(std::string_view name) {
-  return name.ends_with("intrin") || header_names.find(fmt::format(" {} ", name)) != std::string_view::npos;
+  return name.ends_with("intrin") || is_word_of(header_names, name);
 }
 
 }  // namespace spidergen::spec

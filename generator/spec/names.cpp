@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 #include "spec/header_names.h"
@@ -11,238 +10,58 @@
 namespace spidergen::spec {
 namespace {
 
-// C17 and C++20 keywords, alternative tokens, and macros of the standard headers that look like identifiers.
-constexpr auto keywords = std::to_array<std::string_view>({
-    "alignas",
-    "alignof",
-    "and",
-    "and_eq",
-    "asm",
-    "assert",
-    "auto",
-    "bitand",
-    "bitor",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "char16_t",
-    "char32_t",
-    "char8_t",
-    "class",
-    "co_await",
-    "co_return",
-    "co_yield",
-    "compl",
-    "concept",
-    "const",
-    "const_cast",
-    "consteval",
-    "constexpr",
-    "constinit",
-    "continue",
-    "decltype",
-    "default",
-    "delete",
-    "do",
-    "double",
-    "dynamic_cast",
-    "else",
-    "enum",
-    "errno",
-    "explicit",
-    "export",
-    "extern",
-    "false",
-    "float",
-    "for",
-    "friend",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "linux",
-    "long",
-    "main",
-    "mutable",
-    "namespace",
-    "new",
-    "noexcept",
-    "not",
-    "not_eq",
-    "nullptr",
-    "operator",
-    "or",
-    "or_eq",
-    "private",
-    "protected",
-    "public",
-    "register",
-    "reinterpret_cast",
-    "requires",
-    "restrict",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "static_assert",
-    "static_cast",
-    "std",
-    "struct",
-    "switch",
-    "template",
-    "this",
-    "thread_local",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "typeof",
-    "union",
-    "unix",
-    "unsigned",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "wchar_t",
-    "while",
-    "xor",
-    "xor_eq",
-    "EOF",
-    "INFINITY",
-    "NAN",
-    "NULL",
-    "NDEBUG",
-});
+// Between blanks: C17 and C++20 keywords, alternative tokens, and macros of the standard headers that look
+// like identifiers.
+constexpr std::string_view keywords =
+    " alignas alignof and and_eq asm assert auto bitand bitor bool break case catch char char16_t char32_t "
+    "char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr "
+    "constinit continue decltype default delete do double dynamic_cast else enum errno explicit export "
+    "extern false float for friend goto if inline int linux long main mutable namespace new noexcept not "
+    "not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires "
+    "restrict return short signed sizeof static static_assert static_cast std struct switch template this "
+    "thread_local throw true try typedef typeid typename typeof union unix unsigned using virtual void "
+    "volatile wchar_t while xor xor_eq EOF INFINITY NAN NULL NDEBUG ";
 
-constexpr auto cuda_names = std::to_array<std::string_view>({
-    "blockDim",
-    "blockIdx",
-    "dim3",
-    "gridDim",
-    "threadIdx",
-    "warpSize",
-    "half",
-    "half2",
-    "nvcuda",
-    "cuda",
-});
+constexpr std::string_view cuda_names =
+    " blockDim blockIdx dim3 gridDim threadIdx warpSize half half2 nvcuda cuda ";
 
 // A kernel lives in the namespace spider_<name>, next to the runtime's own names.
-constexpr auto runtime_names = std::to_array<std::string_view>({
-    "abi_version",
-    "allocate",
-    "apply",
-    "apply_box",
-    "clear",
-    "download",
-    "field",
-    "halo",
-    "free",
-    "info",
-    "iterate",
-    "kernel",
-    "kernel_info",
-    "last_error",
-    "prepare",
-    "shared_memory",
-    "status",
-    "status_string",
-    "synchronize",
-    "upload",
-    "part",
-    "run",
-    "reductions",
-    "reductions_create",
-    "reductions_free",
-    "reductions_read",
-    "run_steps",
-    "run_until",
-    "scratch_bytes",
-    "sweep",
-    "grid",
-    "grid_create",
-    "grid_create_f",
-    "grid_exchange",
-    "grid_free",
-    "grid_gather",
-    "grid_info",
-    "grid_iterate",
-    "grid_layout",
-    "grid_read_npy",
-    "grid_run",
-    "grid_scatter",
-    "grid_wait",
-    "grid_write_npy",
-    "select_device",
-    "select_device_f",
-    "points",
-    "points_add",
-    "points_create",
-    "points_free",
-    "points_read",
-    "halo_of_fields",
-    "halo_of_part",
-    "halo_of_field",
-    "points_create_of_field",
-});
+constexpr std::string_view runtime_names =
+    " abi_version allocate apply apply_box clear download field halo free info iterate kernel kernel_info "
+    "last_error prepare shared_memory status status_string synchronize upload part run reductions "
+    "reductions_create reductions_free reductions_read run_steps run_until scratch_bytes sweep grid "
+    "grid_create grid_create_f grid_exchange grid_free grid_gather grid_info grid_iterate grid_layout "
+    "grid_read_npy grid_run grid_scatter grid_wait grid_write_npy select_device select_device_f points "
+    "points_add points_create points_free points_read halo_of_fields halo_of_part halo_of_field "
+    "points_create_of_field ";
 
-template <std::size_t count>
-bool holds(const std::array<std::string_view, count>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-struct ForeignName {
-  std::string_view name;
+struct ForeignNames {
   std::string_view right;
+  std::string_view words;
 };
 
 // Names in other tools. One may have several of ours; the one known at that place is suggested.
-constexpr auto foreign_names = std::to_array<ForeignName>({
-    {"dim", "dimensions"},
-    {"dims", "dimensions"},
-    {"ndim", "dimensions"},
-    {"type", "storage"},
-    {"dtype", "storage"},
-    {"datatype", "storage"},
-    {"precision", "storage"},
-    {"name", "stencil"},
-    {"bc", "boundary"},
-    {"boundaries", "boundary"},
-    {"boundary_conditions", "boundary"},
-    {"params", "parameters"},
-    {"constants", "parameters"},
-    {"variables", "parameters"},
-    {"coeffs", "coefficients"},
-    {"values", "coefficients"},
-    {"middle", "center"},
-    {"offset", "at"},
-    {"position", "at"},
-    {"w", "weight"},
-    {"dx", "spacing"},
-    {"h", "spacing"},
-    {"std", "sigma"},
-    {"stddev", "sigma"},
-    {"gauss", "gaussian"},
-    {"laplace", "laplacian"},
-    {"diff", "derivative"},
-    {"gradient", "derivative"},
-    {"value", "weight"},
-    {"value", "constant"},
-    {"half", "f16"},
-    {"float16", "f16"},
-    {"float", "f32"},
-    {"float32", "f32"},
-    {"single", "f32"},
-    {"double", "f64"},
-    {"float64", "f64"},
-    {"bfloat16", "bf16"},
-});
+constexpr ForeignNames foreign_names[] = {
+    {"dimensions", " dim dims ndim "},
+    {"storage", " type dtype datatype precision "},
+    {"stencil", " name "},
+    {"boundary", " bc boundaries boundary_conditions "},
+    {"parameters", " params constants variables "},
+    {"coefficients", " coeffs values "},
+    {"center", " middle "},
+    {"at", " offset position "},
+    {"weight", " w value "},
+    {"spacing", " dx h "},
+    {"sigma", " std stddev "},
+    {"gaussian", " gauss "},
+    {"laplacian", " laplace "},
+    {"derivative", " diff gradient "},
+    {"constant", " value "},
+    {"f16", " half float16 "},
+    {"f32", " float float32 single "},
+    {"f64", " double float64 "},
+    {"bf16", " bfloat16 "},
+};
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -300,8 +119,8 @@ std::string counted(std::size_t count, std::string_view noun) {
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   if (name.size() > longest_name) return {};
-  for (const ForeignName& foreign : foreign_names) {
-    if (name == foreign.name &&
+  for (const ForeignNames& foreign : foreign_names) {
+    if (is_word_of(foreign.words, name) &&
         std::find(candidates.begin(), candidates.end(), foreign.right) != candidates.end())
       return std::string(foreign.right);
   }
@@ -323,6 +142,11 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   return nearest.empty() ? nearest : fmt::format(" (did you mean '{}'?)", nearest);
 }
 
+bool is_word_of(std::string_view words, std::string_view name) {
+  return name.find(' ') == std::string_view::npos &&
+         words.find(fmt::format(" {} ", name)) != std::string_view::npos;
+}
+
 bool is_identifier(std::string_view name) {
   return !name.empty() && is_letter(name.front()) &&
          std::all_of(name.begin(), name.end(), [](char c) { return is_letter(c) || is_digit(c); });
@@ -341,13 +165,13 @@ std::string objection_to_stencil_name(std::string_view name) {
     return fmt::format("'{}' is reserved in C++; a stencil's name has no leading and no double underscore",
                        name);
   }
-  if (holds(keywords, name)) {
+  if (is_word_of(keywords, name)) {
     return fmt::format("'{}' has a meaning in C or C++; give the stencil another name", name);
   }
-  if (holds(cuda_names, name)) {
+  if (is_word_of(cuda_names, name)) {
     return fmt::format("'{}' has a meaning in CUDA; give the stencil another name", name);
   }
-  if (holds(runtime_names, name)) {
+  if (is_word_of(runtime_names, name)) {
     return fmt::format("'{0}' would clash with spider_{0} of the runtime; give the stencil another name",
                        name);
   }

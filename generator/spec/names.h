@@ -27,6 +27,9 @@ namespace spidergen::spec {
 /// Significant characters of a C identifier; the longest name of a stencil or parameter.
 inline constexpr std::size_t longest_name = 63;
 
+/// Is the name one of the words, which stand between blanks: " f16 f32 "?
+[[nodiscard]] bool is_word_of(std::string_view words, std::string_view name);
+
 /// A letter or underscore, then letters, digits and underscores; ASCII only.
 [[nodiscard]] bool is_identifier(std::string_view name);
 

@@ -142,7 +142,7 @@ SchemeText scheme_text(const Kernel& kernel) {
   const plan::ComposedSteps& composition = *kernel.plan.composition;
   const bool adds = composition.added.exist();
   const bool steps_small = composition.fewest > 0;
-  if (adds) text.stencil += held_volume_struct(composition.added, composition.weights.result_scale(0));
+  if (adds) text.stencil += boundary3d_struct(composition.added, composition.weights.result_scale(0));
   text.stencil += fmt::format("\n\n// For what is left of a number of steps{}.\n",
                               steps_small ? ", and all of small fields" : "") +
                   "namespace single_step {\n\n" + left.stencil + "\n\n}  // namespace single_step";

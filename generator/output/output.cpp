@@ -24,17 +24,17 @@ constexpr std::string_view version_words = "spider-gen version ";
 
 /// Blocks, while it lives, the signals that end the program (^C, a closed terminal, kill): they would leave
 /// temporary files behind. Writing takes milliseconds; the signal is delivered right after.
-class HeldSignals {
+class BlockedSignals {
  public:
-  HeldSignals() {
-    sigset_t held;
-    sigemptyset(&held);
-    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) sigaddset(&held, signal);
-    pthread_sigmask(SIG_BLOCK, &held, &before_);
+  BlockedSignals() {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM}) sigaddset(&signals, signal);
+    pthread_sigmask(SIG_BLOCK, &signals, &before_);
   }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
-  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
  private:
   sigset_t before_{};
@@ -168,7 +168,7 @@ std::optional<Problem> write_files(const fs::path& directory, const std::vector<
   if (error) {
     return cannot("created", directory, error.value());
   }
-  const HeldSignals held;  // before the files, which are removed in its lifetime
+  const BlockedSignals blocked;  // before the files, which are removed in its lifetime
   std::vector<PreparedFile> changes;
   for (const auto& [path, text] : wanted) {
     if (fs::is_directory(path, error)) {
@@ -195,7 +195,7 @@ std::optional<Problem> create_file(const fs::path& directory, const OutputFile& 
   std::error_code error;
   fs::create_directories(directory, error);
   if (error) return cannot("created", directory, error.value());
-  const HeldSignals held;
+  const BlockedSignals blocked;
   const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor < 0 && errno == EEXIST) {
     return Problem{path.string(), "is there already; remove it or take another name"};

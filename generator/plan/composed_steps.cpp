@@ -140,10 +140,10 @@ std::string objection_to_sums(const spec::StencilSpec& spec, const ComposedSums&
 }
 
 /// Passes the contribution of constant faces to a scheme with tables for it. Returns the objection otherwise.
-std::string let_hold(Scheme& scheme, const BoundaryContribution& added) {
+std::string add_contribution(Scheme& scheme, const BoundaryContribution& added) {
   return std::visit(
       [&](auto& chosen) -> std::string {
-        if constexpr (requires { chosen.hold(added); }) return chosen.hold(added);
+        if constexpr (requires { chosen.add(added); }) return chosen.add(added);
         return "";
       },
       scheme);
@@ -193,7 +193,7 @@ Draft draft_composed(const Problem& problem) {
   draft.weights = round_weights_to_f32(spec).weights;
   draft.contraction = std::move(composed.plan.contraction);
   draft.scheme = std::move(composed.plan.scheme);
-  objection = let_hold(draft.scheme, composition.added);
+  objection = add_contribution(draft.scheme, composition.added);
   draft.candidate.microseconds += composition.rims_us;
   draft.composition = std::move(composition);
   return draft;

@@ -74,12 +74,10 @@ std::vector<DiagonalPair> take_diagonal_pairs_of_rows(std::vector<Window>& windo
   // A kernel has one distance; sums may differ in theirs.
   const auto as_first = [&](const DiagonalPair& pair) { return pair.distance() == pairs.front().distance(); };
   if (!std::all_of(pairs.begin(), pairs.end(), as_first)) return {};
-  const auto holds_own_columns = [](int low, int high) {
-    return low <= window_reach && high >= -window_reach;
-  };
+  const auto has_own_columns = [](int low, int high) { return low <= window_reach && high >= -window_reach; };
   const auto [low, high] = std::minmax_element(
       others.begin(), others.end(), [](const Window& a, const Window& b) { return a.shift < b.shift; });
-  if (!holds_own_columns(low->shift, high->shift)) return {};
+  if (!has_own_columns(low->shift, high->shift)) return {};
   windows = std::move(others);
   return pairs;
 }

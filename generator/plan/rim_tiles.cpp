@@ -103,8 +103,8 @@ double estimate_rims_us(const RimTiles& tiles, const Rims& rims) {
     const int along = reach_of(tiles, 1 - axis);
     for (const int rim : rims[axis]) {
       if (rim == 0) continue;
-      const double held = rim + reach + lines_beyond(tiles);  // lines along the face
-      const double stored = std::max(1.0, tiles.cells / held - 2.0 * along - lines_beyond(tiles));
+      const double lines = rim + reach + lines_beyond(tiles);  // lines along the face
+      const double stored = std::max(1.0, tiles.cells / lines - 2.0 * along - lines_beyond(tiles));
       cells += points / stored * (stored + along) * (rim + reach / 2.0) * tiles.steps;
     }
   }

@@ -8,11 +8,11 @@ namespace spidergen::plan {
 
 std::vector<RowPair> pair_rows(const std::vector<RoundedTap>& taps) {
   const TileMapping mapping = row_pair_mapping();
-  const auto is_held = [&](const RoundedTap& tap) {
+  const auto fits = [&](const RoundedTap& tap) {
     const int index = tap.at[spec::axis_x] - mapping.window_low;
     return index >= 0 && index < mapping.window_width;
   };
-  if (taps.empty() || !std::all_of(taps.begin(), taps.end(), is_held)) return {};
+  if (taps.empty() || !std::all_of(taps.begin(), taps.end(), fits)) return {};
   std::set<int> planes;
   std::set<int> sums;
   int low = taps.front().at[spec::axis_y];

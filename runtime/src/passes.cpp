@@ -189,7 +189,7 @@ struct Seen {
 };
 
 Seen seen_by(const Pass& pass, FaceRule rule, const Region& region, const spider_field& whole,
-             const Range& held) {
+             const Range& in_memory) {
   const int own = pass.axis;
   Seen seen;
   for (int axis = 0; axis < 3; ++axis) {
@@ -200,7 +200,7 @@ Seen seen_by(const Pass& pass, FaceRule rule, const Region& region, const spider
   }
   const auto a = static_cast<std::size_t>(own);
   const bool is_ring = rule == FaceRule::periodic;
-  if (!is_ring || own == axis_x || (held.first >= 0 && held.end <= whole.extent[own])) return seen;
+  if (!is_ring || own == axis_x || (in_memory.first >= 0 && in_memory.end <= whole.extent[own])) return seen;
   const std::int64_t reach = std::max(pass.reach.low, pass.reach.high);
   const std::int64_t added = (reach + group_cells - 1) / group_cells * group_cells;
   seen.first[a] = -added;
@@ -231,11 +231,11 @@ class ScratchMemory {
   void* memory_ = nullptr;
 };
 
-/// The field that a pass sees in memory; `data` has the cells from `held` on.
-spider_field view_of(const spider_field& data, const std::array<std::int64_t, 3>& held, const Seen& seen,
+/// The field that a pass sees in memory; `data` has the cells from `first` on.
+spider_field view_of(const spider_field& data, const std::array<std::int64_t, 3>& first, const Seen& seen,
                      std::int64_t bytes) {
   spider_field view = data;
-  move_by(view, {seen.first[0] - held[0], seen.first[1] - held[1], seen.first[2] - held[2]}, bytes);
+  move_by(view, {seen.first[0] - first[0], seen.first[1] - first[1], seen.first[2] - first[2]}, bytes);
   std::copy(seen.extent.begin(), seen.extent.end(), std::begin(view.extent));
   return view;
 }
@@ -301,11 +301,11 @@ std::vector<ReadyPass> make_ready_passes(const spider_kernel& kernel, const Plac
     const bool is_last = i + 1 == regions.size();
     const Together apart{images.count, i == 0 ? images.in_stride : scratch[i - 1].elements(),
                          is_last ? images.out_stride : scratch[i].elements()};
-    const Range held = i == 0 ? Range{0, 0} : scratch[i - 1].region[static_cast<std::size_t>(pass.axis)];
+    const Range in_memory = i == 0 ? Range{0, 0} : scratch[i - 1].region[static_cast<std::size_t>(pass.axis)];
     const auto pieces =
         i == 0 ? cut_at_faces(regions[0], whole, kernel) : std::vector<Piece>{{regions[i], {}}};
     for (const auto& [region, shift] : pieces) {
-      const Seen seen = seen_by(pass, rule, region, whole, held);
+      const Seen seen = seen_by(pass, rule, region, whole, in_memory);
       const spider_field in =
           i == 0 ? view_of(whole, {-shift[0], -shift[1], -shift[2]}, seen, in_bytes)
                  : view_of(scratch[i - 1].field, first_of(scratch[i - 1].region), seen, in_bytes);

@@ -327,13 +327,13 @@ CutBox cut_rectangles(const Tiling& tiling, const SweepForm& form, const Box& bo
   CutBox best{box, 0, 0, 0};
   std::int64_t least_work = 0;
   const auto try_rows = [&](std::int64_t rows) {
-    const std::int64_t held_rows = needed(1, rows);
-    const std::int64_t room = tiling.tile_cells / held_rows;  // columns of a buffer
+    const std::int64_t buffer_rows = needed(1, rows);
+    const std::int64_t room = tiling.tile_cells / buffer_rows;  // columns of a buffer
     const std::int64_t columns =
         needed(2, all_columns) <= room ? all_columns : room - 2 * tiling.left_margin - tiling.tile_extent[2];
     if (columns < 1) return;
     const std::int64_t blocks = divide_up(all_rows, rows) * divide_up(all_columns, columns);
-    const std::int64_t work = blocks * held_rows * needed(2, columns);
+    const std::int64_t work = blocks * buffer_rows * needed(2, columns);
     if (least_work > 0 && work >= least_work) return;
     least_work = work;
     best.tile_rows = static_cast<std::int32_t>(rows);

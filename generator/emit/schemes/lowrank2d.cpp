@@ -96,7 +96,7 @@ spec::StencilSpec with_rules_of_passes(const spec::StencilSpec& spec) {
 }
 
 /// The Stencil of a kernel whose constant faces add to results.
-std::string held_struct(const plan::BoundaryContribution& added, double scale) {
+std::string boundary2d_struct(const plan::BoundaryContribution& added, double scale) {
   const plan::Matrix& values = added.planes.front();
   std::vector<std::string> rows;
   rows.reserve(static_cast<std::size_t>(values.rows));
@@ -149,13 +149,13 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   set("preferred_groups", scheme.preferred_groups);
   bindings["result_scale"] = scales_text(contraction.low_rank);
   SchemeText text{render_part("lowrank2d.cu.in", bindings), {}};
-  const bool held = scheme.added.exist();
+  const bool adds = scheme.added.exist();
   for (const std::string_view starts : {"aligned", "any"}) {
     const std::string form = fmt::format("spider::lowrank2d_form<{}, spider::RowAlignment::{}>()",
-                                         held ? "WithBoundaryContribution" : "Stencil", starts);
+                                         adds ? "WithBoundaryContribution" : "Stencil", starts);
     text.forms.push_back((scheme.rim_steps ? with_rims(form, scheme.rims, scheme.least) : form) + ",");
   }
-  if (held) text.stencil += held_struct(scheme.added, contraction.low_rank.front().scale);
+  if (adds) text.stencil += boundary2d_struct(scheme.added, contraction.low_rank.front().scale);
   if (scheme.rim_steps) {
     text.stencil += rims_namespace(*scheme.rim_steps, kernel.spec);
     text.forms.emplace_back(rims_form);

@@ -33,7 +33,7 @@ struct SchemeText {
 
 /// `struct WithBoundaryContribution`, the Stencil of a 3D kernel on tensor cores whose constant faces add to
 /// results; `scale` is the factor of sums.
-[[nodiscard]] std::string held_volume_struct(const plan::BoundaryContribution& added, double scale);
+[[nodiscard]] std::string boundary3d_struct(const plan::BoundaryContribution& added, double scale);
 
 /// `struct Stencil` for time steps.
 [[nodiscard]] std::string stepping_struct(const plan::Stepping2d& scheme, const Kernel& kernel);

@@ -41,7 +41,7 @@ std::vector<std::string> products_of(const plan::Contraction& contraction, const
 
 }  // namespace
 
-std::string held_volume_struct(const plan::BoundaryContribution& added, double scale) {
+std::string boundary3d_struct(const plan::BoundaryContribution& added, double scale) {
   std::vector<std::string> rows;
   for (const plan::Matrix& plane : added.planes) {
     for (int row = 0; row < plane.rows; ++row) rows.push_back(float_row_text(plane, row, scale) + ",");

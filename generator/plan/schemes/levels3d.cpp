@@ -150,12 +150,12 @@ void set_weights(const RoundedWeights& rounded, bool updates, Levels3d& scheme) 
 /// A step preserves constant ghost cells along x where such a cell has the weights of its neighbours, and the
 /// rest up to 1 for itself. Errors of these cells do not grow where no weight is negative. A constant 0 stays
 /// 0 with any weights. Without a tap on the cell itself, its weight may multiply no number inside the field.
-std::optional<float> find_held_center(const spec::StencilSpec& spec, const Levels3d& scheme) {
+std::optional<float> find_ghost_center(const spec::StencilSpec& spec, const Levels3d& scheme) {
   if (spec.update) return std::nullopt;
-  bool holds_numbers = false;
+  bool has_constants = false;
   for (const spec::Face* face : {&spec.boundary[spec::axis_x].low, &spec.boundary[spec::axis_x].high})
-    holds_numbers = holds_numbers || (face->rule == spec::BoundaryRule::constant && face->value != 0);
-  if (!holds_numbers) return scheme.scaled.center;
+    has_constants = has_constants || (face->rule == spec::BoundaryRule::constant && face->value != 0);
+  if (!has_constants) return scheme.scaled.center;
   double neighbours = 0;
   bool is_negative = false;
   for (const spec::Tap& tap : spec.taps) {
@@ -186,7 +186,7 @@ Offer<Levels3d> Levels3d::plan(const Problem& problem, const Contraction& /*cont
   std::optional<Choice<Levels3d>> choice = choose_levels3d(problem.spec, problem.op.steps);
   if (!choice) return Offer<Levels3d>::none("so many steps find no room in registers and shared memory");
   set_weights(problem.weights, problem.spec.update.has_value(), choice->scheme);
-  choice->scheme.ghost_center = find_held_center(problem.spec, choice->scheme);
+  choice->scheme.ghost_center = find_ghost_center(problem.spec, choice->scheme);
   return {choice->scheme, choice->microseconds, ""};
 }
 

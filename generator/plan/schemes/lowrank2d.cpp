@@ -26,18 +26,18 @@ int kept_groups(const spec::StencilSpec& spec, const Contraction& contraction, c
 
 /// What a lane holds all along: the weights of both passes, and the sums that are incomplete; of several sums
 /// all but one of those that a group completes, too.
-int held_registers(const Contraction& contraction, int tiles) {
+int lasting_registers(const Contraction& contraction, int tiles) {
   const std::vector<LowRank>& low_rank = contraction.low_rank;
   const PassReach reach = reach_of_passes(low_rank);
-  int held = (static_cast<int>(low_rank.size()) - 1) * tiles * registers_of_sums;
+  int registers = (static_cast<int>(low_rank.size()) - 1) * tiles * registers_of_sums;
   for (const LowRank& lists : low_rank) {
     const auto pairs = static_cast<int>(lists.pairs.size());
     const bool waits = lists.first_row % group_rows != 0;
-    held += pairs * (lists.chunks + lists.row_chunks) * lists.terms * registers_per_operand +
-            (groups_in_flight(lists, reach) - 1) * tiles * registers_of_sums +
-            (waits ? pairs * tiles * 2 : 0);
+    registers += pairs * (lists.chunks + lists.row_chunks) * lists.terms * registers_per_operand +
+                 (groups_in_flight(lists, reach) - 1) * tiles * registers_of_sums +
+                 (waits ? pairs * tiles * 2 : 0);
   }
-  return held;
+  return registers;
 }
 
 /// As the kernel's header lays out a ring of rows, and behind it what warps store.
@@ -69,7 +69,7 @@ std::optional<Lowrank2d> fit(const Problem& problem, const Contraction& contract
   scheme.tiles = tiles;
   scheme.ring_groups += kept_groups(problem.spec, contraction, reach);
   scheme.estimated_registers =
-      held_registers(contraction, tiles) + base_registers + 4 * tiles + update_registers(problem.spec);
+      lasting_registers(contraction, tiles) + base_registers + 4 * tiles + update_registers(problem.spec);
   if (scheme.estimated_registers > largest_register_count) return std::nullopt;
   std::size_t pairs = 1;
   for (const LowRank& lists : contraction.low_rank) pairs = std::max(pairs, lists.pairs.size());

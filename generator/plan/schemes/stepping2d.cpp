@@ -181,10 +181,10 @@ int form_registers(spec::Storage storage, const Stepping2d& scheme) {
 /// For updates: rows that wait for their sums where sums do not store them, and fields of a warp's rows.
 int update_registers(const spec::StencilSpec& spec, const UpdateWork& update, const Stepping2d& scheme) {
   const auto& [low, high] = spec.boundary[spec::axis_y];
-  const bool held = (scheme.form == Form::cross && high.rule != spec::BoundaryRule::mirror) ||
-                    (scheme.form == Form::rings && !is_closed(low) && !is_closed(high)) ||
-                    scheme.form == Form::window;
-  const int kept = update.reads_input && !held ? scheme.radius_y * scheme.steps : 0;
+  const bool stored = (scheme.form == Form::cross && high.rule != spec::BoundaryRule::mirror) ||
+                      (scheme.form == Form::rings && !is_closed(low) && !is_closed(high)) ||
+                      scheme.form == Form::window;
+  const int kept = update.reads_input && !stored ? scheme.radius_y * scheme.steps : 0;
   const double waiting = kept + update.fields * ((scheme.steps - 1) * scheme.radius_y + 1.0);
   const int words = number_bytes(spec.storage) / word_bytes;
   return static_cast<int>(scheme.columns * (words * waiting + update.words));

@@ -286,7 +286,7 @@ Offer<Stream3d> Stream3d::plan(const Problem& problem, const Contraction& contra
   return {planes, sweep_us(bound) + update_us(problem.spec, contraction), objection_to(contraction)};
 }
 
-std::string Stream3d::hold(const BoundaryContribution& added) {
+std::string Stream3d::add(const BoundaryContribution& added) {
   if (!added.exist()) return {};
   constexpr int row_bytes_of_lanes = 32 * 16;
   const auto count = [&](int axis) { return added.near[axis][0] + 1 + added.near[axis][1]; };

@@ -33,7 +33,7 @@ struct Stream3d {
   static bool takes(const Problem& problem, const Contraction& contraction);
   static Offer<Stream3d> plan(const Problem& problem, const Contraction& contraction);
   /// Reserves shared memory for the contribution of constant faces. Returns the objection otherwise.
-  std::string hold(const BoundaryContribution& added);
+  std::string add(const BoundaryContribution& added);
   bool operator==(const Stream3d&) const = default;
 };
 

@@ -1,7 +1,5 @@
 #include "cli/generate.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "adjoint/write_adjoint.h"

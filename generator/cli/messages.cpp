@@ -1,6 +1,5 @@
 #include "cli/messages.h"
 
-#include <ostream>
 #include <string>
 
 namespace spidergen::cli {

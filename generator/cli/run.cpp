@@ -6,7 +6,6 @@
 #include <exception>
 #include <filesystem>
 #include <istream>
-#include <iterator>
 #include <optional>
 #include <ostream>
 #include <set>

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <cctype>
-#include <cmath>
-#include <limits>
 
 namespace spidergen::emit {
 

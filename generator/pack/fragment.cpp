@@ -1,7 +1,5 @@
 #include "pack/fragment.h"
 
-#include <fmt/format.h>
-
 #include "diag/diagnostic.h"
 #include "plan/half.h"
 

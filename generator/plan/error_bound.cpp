@@ -1,7 +1,5 @@
 #include "plan/error_bound.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

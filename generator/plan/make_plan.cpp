@@ -1,7 +1,5 @@
 #include "plan/make_plan.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <vector>
 

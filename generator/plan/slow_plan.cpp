@@ -1,7 +1,5 @@
 #include "plan/slow_plan.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <variant>
 

@@ -4,9 +4,6 @@
 #include <cstddef>
 #include <optional>
 #include <string>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "spec/names.h"
 #include "spec/shapes.h"

@@ -1,13 +1,11 @@
 #include "fields.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <iterator>
 #include <limits>
 #include <numeric>
 #include <string>
-#include <utility>
 
 namespace spider {
 namespace {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <limits>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 namespace spider {

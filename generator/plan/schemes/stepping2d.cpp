@@ -1,13 +1,10 @@
 #include "plan/schemes/stepping2d.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdlib>
-#include <functional>
 
 #include "plan/stepping.h"
 

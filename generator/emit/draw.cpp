@@ -105,15 +105,15 @@ std::string draw_compressed(const plan::TileMapping& mapping, const plan::Matrix
   const pack::Selection selection = pack::select_columns(mapping);
   std::string text;
   for (int row = 0; row < matrix.rows; ++row) {
-    std::string kept;
+    std::string stored;
     std::string metadata;
     for (int group = 0; group < selection.groups; ++group) {
       const pack::Selection::Pair& pair = selection.at(row, group);
-      kept += swapped.rows[row][group * pack::group_columns + pair.first];
-      kept += swapped.rows[row][group * pack::group_columns + pair.second];
+      stored += swapped.rows[row][group * pack::group_columns + pair.first];
+      stored += swapped.rows[row][group * pack::group_columns + pair.second];
       metadata += fmt::format("{:x}", pack::metadata_nibble(pair));
     }
-    text += fmt::format("{}{}    {}\n", label(swapped.outputs, row), in_groups(kept, pack::kept_columns),
+    text += fmt::format("{}{}    {}\n", label(swapped.outputs, row), in_groups(stored, pack::kept_columns),
                         metadata);
   }
   return text;

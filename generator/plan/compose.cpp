@@ -139,20 +139,20 @@ std::array<int, 2> places_near(const std::array<int, 3>& extent, int axis, doubl
 }
 
 /// Copies the cells near faces, and one plane, one row and one column of the others.
-BoundaryContribution keep_near(const std::vector<Matrix>& all, double negligible) {
+BoundaryContribution copy_near(const std::vector<Matrix>& all, double negligible) {
   const std::array extent{static_cast<int>(all.size()), all.front().rows, all.front().columns};
   BoundaryContribution added;
-  std::array<std::vector<int>, 3> kept;
+  std::array<std::vector<int>, 3> places;
   for (const int axis : {spec::axis_z, spec::axis_y, spec::axis_x}) {
     const auto [low, high] = places_near(extent, axis, negligible, [&](const spec::Offset& at) {
       return all[at[spec::axis_z]].at(at[spec::axis_y], at[spec::axis_x]);
     });
     added.near[axis] = {low, high};
-    for (int place = 0; place < low; ++place) kept[axis].push_back(place);
-    kept[axis].push_back(extent[axis] / 2);
-    for (int place = extent[axis] - high; place < extent[axis]; ++place) kept[axis].push_back(place);
+    for (int place = 0; place < low; ++place) places[axis].push_back(place);
+    places[axis].push_back(extent[axis] / 2);
+    for (int place = extent[axis] - high; place < extent[axis]; ++place) places[axis].push_back(place);
   }
-  const auto& [planes, rows, columns] = kept;
+  const auto& [planes, rows, columns] = places;
   for (const int z : planes) {
     Matrix& plane =
         added.planes.emplace_back(static_cast<int>(rows.size()), static_cast<int>(columns.size()));
@@ -322,7 +322,7 @@ BoundaryContribution added_by_constants(spec::StencilSpec spec, const Operator& 
   };
   std::vector<Matrix> all(cells_of(spec::axis_z), Matrix(cells_of(spec::axis_y), cells_of(spec::axis_x)));
   for (int step = 0; step < op.steps; ++step) all = step_once(spec, op, all);
-  return keep_near(all, 0x1p-24 * largest * growth_of(op, op.steps));
+  return copy_near(all, 0x1p-24 * largest * growth_of(op, op.steps));
 }
 
 Rims rims_of(const spec::StencilSpec& spec, const Operator& op) {

@@ -30,8 +30,8 @@ int count_chunks(int x_low, int x_high) {
 }
 
 /// The entries of a list within a span; its offsets begin at `low`.
-List cut_list(const List& list, int low, const TapRange& kept) {
-  return {list.begin() + (kept.low - low), list.begin() + (kept.high - low + 1)};
+List cut_list(const List& list, int low, const TapRange& span) {
+  return {list.begin() + (span.low - low), list.begin() + (span.high - low + 1)};
 }
 
 /// Spans of an axis that end where operands do. For even weights they are symmetric, so that truncated lists
@@ -159,13 +159,13 @@ void settle(const Matrix& weights, int rows, int columns, double tolerated_sum, 
 /// The lists of all pairs of a cut.
 SingularValues cut_values(const SingularValues& values, const TapRange& rows, const TapRange& columns,
                           const CutPairs& cut) {
-  SingularValues kept;
+  SingularValues shortened;
   for (int pair = 0; pair < cut.pairs; ++pair) {
-    kept.value.push_back(values.value[pair]);
-    kept.left.push_back(cut_list(values.left[pair], rows.low, cut.rows));
-    kept.right.push_back(cut_list(values.right[pair], columns.low, cut.columns));
+    shortened.value.push_back(values.value[pair]);
+    shortened.left.push_back(cut_list(values.left[pair], rows.low, cut.rows));
+    shortened.right.push_back(cut_list(values.right[pair], columns.low, cut.columns));
   }
-  return kept;
+  return shortened;
 }
 
 /// The column of a chunk for column k of an operand of pass x: a lane's four inputs are neighbours.

@@ -163,10 +163,10 @@ void split_as_needed(RoundedWeights& weights) {
   std::map<int, double> largest = largest_of_sums(weights.taps);
   for (weights.terms = 2; weights.terms <= most_terms; ++weights.terms) {
     split_all(weights);
-    const bool kept = std::all_of(weights.taps.begin(), weights.taps.end(), [&](const RoundedTap& tap) {
+    const bool suffice = std::all_of(weights.taps.begin(), weights.taps.end(), [&](const RoundedTap& tap) {
       return std::fabs(tap.packed - tap.weight) <= largest[tap.sum] * largest_remainder;
     });
-    if (kept) return;
+    if (suffice) return;
   }
   --weights.terms;
 }

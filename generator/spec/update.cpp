@@ -13,12 +13,13 @@ namespace spidergen::spec {
 namespace {
 
 /// Appends a node after its arguments, each once.
-int keep(const ExpressionNodes& nodes, int node, std::map<int, int>& kept, std::vector<UpdateNode>& result) {
-  if (const auto known = kept.find(node); known != kept.end()) return known->second;
+int append_once(const ExpressionNodes& nodes, int node, std::map<int, int>& places,
+                std::vector<UpdateNode>& result) {
+  if (const auto known = places.find(node); known != places.end()) return known->second;
   UpdateNode copy = nodes[node];
-  for (int& argument : copy.arguments) argument = keep(nodes, argument, kept, result);
+  for (int& argument : copy.arguments) argument = append_once(nodes, argument, places, result);
   result.push_back(std::move(copy));
-  return kept[node] = static_cast<int>(result.size()) - 1;
+  return places[node] = static_cast<int>(result.size()) - 1;
 }
 
 }  // namespace
@@ -54,8 +55,8 @@ std::variant<Update, ExpressionError> parse_update(std::string_view text, const 
   if (const auto* error = std::get_if<ExpressionError>(&root)) return *error;
   Update update;
   update.text = text;
-  std::map<int, int> kept;
-  keep(nodes, std::get<int>(root), kept, update.nodes);
+  std::map<int, int> places;
+  append_once(nodes, std::get<int>(root), places, update.nodes);
   return update;
 }
 

@@ -110,13 +110,13 @@ std::string boundary2d_struct(const plan::BoundaryContribution& added, double sc
 }
 
 /// A plan with the taps of all steps that the truncated lists still have.
-plan::KernelPlan with_kept_taps(const plan::KernelPlan& plan) {
-  plan::KernelPlan kept = plan;
+plan::KernelPlan with_listed_taps(const plan::KernelPlan& plan) {
+  plan::KernelPlan listed = plan;
   const plan::LowRank& lists = plan.contraction.low_rank.front();
-  kept.tap_rows.clear();
+  listed.tap_rows.clear();
   for (int dy = lists.y_low; dy <= lists.y_high(); ++dy)
-    kept.tap_rows.push_back({0, dy, lists.x_low, lists.x_high()});
-  return kept;
+    listed.tap_rows.push_back({0, dy, lists.x_low, lists.x_high()});
+  return listed;
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ SchemeText text_of(const plan::Lowrank2d& scheme, const Kernel& kernel) {
   bindings["x_operands"] = operands_text(contraction, kernel.packed, false);
   bindings["y_operands"] = operands_text(contraction, kernel.packed, true);
   bindings["reach"] =
-      reach2d_struct({spec, steps == 1 ? kernel.plan : with_kept_taps(kernel.plan), kernel.packed},
+      reach2d_struct({spec, steps == 1 ? kernel.plan : with_listed_taps(kernel.plan), kernel.packed},
                      contraction.row_low, contraction.row_high, contraction.column_reach);
   bindings["what"] = steps == 1 ? "" : fmt::format("{} time steps of ", steps);
   bindings["storage"] = storage_struct(spec, kernel.plan);

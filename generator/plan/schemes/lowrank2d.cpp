@@ -20,7 +20,7 @@ bool reads_input(const spec::StencilSpec& spec) {
 }
 
 /// Groups of inputs behind that which completes outputs, where an update reads the input there.
-int kept_groups(const spec::StencilSpec& spec, const Contraction& contraction, const PassReach& reach) {
+int waiting_groups(const spec::StencilSpec& spec, const Contraction& contraction, const PassReach& reach) {
   return reads_input(spec) ? reach.row_chunks - 1 - -contraction.row_low / group_rows : 0;
 }
 
@@ -67,7 +67,7 @@ std::optional<Lowrank2d> fit(const Problem& problem, const Contraction& contract
   const PassReach reach = reach_of_passes(contraction.low_rank);
   Lowrank2d scheme;
   scheme.tiles = tiles;
-  scheme.ring_groups += kept_groups(problem.spec, contraction, reach);
+  scheme.ring_groups += waiting_groups(problem.spec, contraction, reach);
   scheme.estimated_registers =
       lasting_registers(contraction, tiles) + base_registers + 4 * tiles + update_registers(problem.spec);
   if (scheme.estimated_registers > largest_register_count) return std::nullopt;
@@ -120,11 +120,11 @@ double estimate_us(const Contraction& contraction, const Lowrank2d& scheme) {
 }
 
 /// Cells along an axis from which hardly anything is taken from farther away, no fewer than lists reach.
-struct KeptReach {
+struct CutReach {
   int cells;
   double left_out;  ///< on one side, in parts of the largest cell
 };
-KeptReach find_kept_reach(const Problem& problem, int axis, int list_reach, double tolerated) {
+CutReach find_cut_reach(const Problem& problem, int axis, int list_reach, double tolerated) {
   const int all = std::max(problem.op.reach_low[axis], problem.op.reach_high[axis]);
   for (int reach = list_reach; reach < all; ++reach) {
     const double taken = truncation_beyond(problem.spec, problem.op, axis, reach, tolerated);
@@ -142,10 +142,10 @@ void narrow_rims(const Problem& problem, const LowRank& lists, Lowrank2d& scheme
       (spec.tolerance ? std::clamp(*spec.tolerance - lists.deviation, 0.0, suitable) : suitable);
   // A cell beside rims has four faces, and takes other values from beyond each.
   constexpr int sides = 4;
-  const KeptReach rows =
-      find_kept_reach(problem, spec::axis_y, std::max(-lists.y_low, lists.y_high()), tolerated / sides);
-  const KeptReach columns =
-      find_kept_reach(problem, spec::axis_x, std::max(-lists.x_low, lists.x_high()), tolerated / sides);
+  const CutReach rows =
+      find_cut_reach(problem, spec::axis_y, std::max(-lists.y_low, lists.y_high()), tolerated / sides);
+  const CutReach columns =
+      find_cut_reach(problem, spec::axis_x, std::max(-lists.x_low, lists.x_high()), tolerated / sides);
   scheme.rim_steps->left_out = sides / 2 * (rows.left_out + columns.left_out);
   for (const auto& [axis, reach] : {std::pair(0, rows.cells), std::pair(1, columns.cells)}) {
     for (int& rim : scheme.rims[axis]) rim = std::min(rim, reach);

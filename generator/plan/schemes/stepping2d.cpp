@@ -181,8 +181,8 @@ int update_registers(const spec::StencilSpec& spec, const UpdateWork& update, co
   const bool stored = (scheme.form == Form::cross && high.rule != spec::BoundaryRule::mirror) ||
                       (scheme.form == Form::rings && !is_closed(low) && !is_closed(high)) ||
                       scheme.form == Form::window;
-  const int kept = update.reads_input && !stored ? scheme.radius_y * scheme.steps : 0;
-  const double waiting = kept + update.fields * ((scheme.steps - 1) * scheme.radius_y + 1.0);
+  const int input_rows = update.reads_input && !stored ? scheme.radius_y * scheme.steps : 0;
+  const double waiting = input_rows + update.fields * ((scheme.steps - 1) * scheme.radius_y + 1.0);
   const int words = number_bytes(spec.storage) / word_bytes;
   return static_cast<int>(scheme.columns * (words * waiting + update.words));
 }

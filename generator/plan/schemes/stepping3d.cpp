@@ -85,11 +85,11 @@ int overlap_columns(const Stepping3d& scheme) {
 /// For updates: planes of u that wait for their sums, and a plane of each field and of the previous step.
 int update_registers(const spec::StencilSpec& spec, const Stepping3d& scheme) {
   const UpdateWork update = work_of_update(spec);
-  const int kept = update.reads_input && !spec.previous ? scheme.radius[spec::axis_z] : 0;
+  const int waiting = update.reads_input && !spec.previous ? scheme.radius[spec::axis_z] : 0;
   const int words = number_bytes(spec.storage) / word_bytes;
   constexpr int of_two_fields = 16;  // places of the previous step in both
   if (!spec.previous)
-    return static_cast<int>(Stepping3d::columns * scheme.rows * (words * kept + update.words));
+    return static_cast<int>(Stepping3d::columns * scheme.rows * (words * waiting + update.words));
   return static_cast<int>(Stepping3d::columns * scheme.rows * (words + update.words)) + of_two_fields;
 }
 

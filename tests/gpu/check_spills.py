@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Draws kernels of every scheme, face and storage, compiles them for sm_90, and a shipped one of each scheme for every
-architecture, and compares their stack frames and spilled bytes with known_spills.csv: a new one fails, and so does one that
+"""Draws kernels of every scheme, face and storage, compiles them for sm_90, and a shipped one of each scheme for other
+architectures, and compares their stack frames and spilled bytes with known_spills.csv: a new one fails, and so does one that
 became smaller or went, until the list says so.
 
   check_spills.py --spider-gen FILE [--nvcc FILE] [--count N] [--systems-python FILE] [--seed N] [--half-of DAY]
@@ -13,7 +13,7 @@ became smaller or went, until the list says so.
 --seed   of what is drawn (default 20261701). known_spills.csv is of the default: of other seeds every spill fails
 --half-of compiles every second of them, the others on the next day, and a fortieth of the shipped ones; 0: today, by days
          since 1970
---architectures  compiles the shipped ones for all architectures, and nothing that is drawn: an hour of a core
+--architectures  compiles the shipped ones for all these architectures, and nothing that is drawn: an hour of a core
 --update writes what is found of the kernels that were compiled into known_spills.csv: read the difference before it is
          committed
 
@@ -46,7 +46,7 @@ MIXED_FACES = {2: "{y: {low: mirror, high: reflect}, x: {low: nearest, high: {co
 MIXED = ("star3d_r4_f32", "star3d_r4", "star3d_r4_f64", "star3d_r2", "star3d_r1_f32", "box3d_r2", "acoustic3d", "gauss3d",
          "box2d_r7", "box2d_r3_f32")
 SYSTEMS = 8
-ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_90a", "sm_100", "sm_103", "sm_120")
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_100", "sm_103", "sm_120")  # beside sm_90
 SHIPPED = ("acoustic3d", "box1d_r2", "box2d_r1_steps", "box2d_r3", "box2d_r3_f32", "box2d_r7_f32", "box3d_r1_steps",
            "box3d_r1_steps_f32", "elastic3d", "gauss2d_r16_f32", "gauss2d_r7", "heat1d_steps", "heat1d_steps_f32", "heat2d",
            "heat2d_f32", "heat2d_steps", "heat2d_steps_f32", "heat3d_steps_f32", "laplacian2d_r4", "maxwell3d", "star3d_r2",

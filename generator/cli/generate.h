@@ -28,7 +28,7 @@ struct GenerateResult {
 [[nodiscard]] GenerateResult generate_adjoint(const spec::SpecSource& source,
                                               const std::vector<spec::ParameterOverride>& overrides);
 
-/// spider-gen's own version, e.g. "0.2.0".
+/// spider-gen's own version, e.g. "0.3.0".
 [[nodiscard]] std::string version();
 
 }  // namespace spidergen::cli

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
-"""Draws kernels of every scheme, face and storage, compiles them for sm_90, and compares their stack frames and spilled bytes
-with known_spills.csv: a new one fails, and so does one that became smaller or went, until the list says so.
+"""Draws kernels of every scheme, face and storage, compiles them for sm_90, and a shipped one of each scheme for other
+architectures, and compares their stack frames and spilled bytes with known_spills.csv: a new one fails, and so does one that
+became smaller or went, until the list says so.
 
-  check_spills.py --spider-gen FILE [--nvcc FILE] [--count N] [--systems-python FILE] [--seed N] [--half-of DAY] [--update]
+  check_spills.py --spider-gen FILE [--nvcc FILE] [--count N] [--systems-python FILE] [--seed N] [--half-of DAY]
+                  [--architectures] [--update]
   check_spills.py --self-test
 
 --count  how many are compiled (default 24): one of each scheme, of which the headers of kernels tell, then of each scheme with
          each storage, then the rest; 0: all 182
 --systems-python  a Python with NumPy and PyYAML: 8 systems of equations are drawn with it, and compiled beside the others
 --seed   of what is drawn (default 20261701). known_spills.csv is of the default: of other seeds every spill fails
---half-of compiles every second of them, the others on the next day; 0: today, by days since 1970
+--half-of compiles every second of them, the others on the next day, and a fortieth of the shipped ones; 0: today, by days
+         since 1970
+--architectures  compiles the shipped ones for all these architectures, and nothing that is drawn: an hour of a core
 --update writes what is found of the kernels that were compiled into known_spills.csv: read the difference before it is
          committed
 
@@ -42,8 +46,15 @@ MIXED_FACES = {2: "{y: {low: mirror, high: reflect}, x: {low: nearest, high: {co
 MIXED = ("star3d_r4_f32", "star3d_r4", "star3d_r4_f64", "star3d_r2", "star3d_r1_f32", "box3d_r2", "acoustic3d", "gauss3d",
          "box2d_r7", "box2d_r3_f32")
 SYSTEMS = 8
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_100", "sm_103", "sm_120")  # beside sm_90
+SHIPPED = ("acoustic3d", "box1d_r2", "box2d_r1_steps", "box2d_r3", "box2d_r3_f32", "box2d_r7_f32", "box3d_r1_steps",
+           "box3d_r1_steps_f32", "elastic3d", "gauss2d_r16_f32", "gauss2d_r7", "heat1d_steps", "heat1d_steps_f32", "heat2d",
+           "heat2d_f32", "heat2d_steps", "heat2d_steps_f32", "heat3d_steps_f32", "laplacian2d_r4", "maxwell3d", "star3d_r2",
+           "star3d_r4_f32")
+DAYS = 40  # until each of the shipped ones was compiled
 LOWEST_SHARE = 0.8  # of the kernels that are asked for; fewer would mean that the sample lost its schemes
 FRAME = re.compile(r"Function properties for (.+)\s+(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+Case = tuple[pathlib.Path, str]  # a generated file, and an architecture
 Spills = dict[tuple[str, str], tuple[int, ...]]  # (kernel, function): entries that spill; their stack, stores and loads
 
 
@@ -87,6 +98,28 @@ def draw_systems(spider_gen: str, python: str, seed: int, folder: pathlib.Path) 
     return [folder / f"kernels/{spec.stem}.cu" for spec in specs]
 
 
+def shipped_cases() -> list[Case]:
+    """Those of SHIPPED with the architectures that they are for. Kernels for tensor cores begin with sm_80."""
+    files = [ROOT / f"generated/{name}.cu" for name in SHIPPED]
+    missing = {header for file in (ROOT / "generated").glob("*.cu") for header in headers_of(file)}
+    missing -= {header for file in files for header in headers_of(file)}
+    if missing:
+        sys.exit(f"no kernel of SHIPPED has the scheme {', '.join(sorted(missing))}")
+    on_cuda_cores = [file for file in files if re.search(r"(SPIDER_\w+|\}), 75,", file.read_text(encoding="utf-8"))]
+    return [(file, arch) for arch in ARCHITECTURES for file in (on_cuda_cores if arch == "sm_75" else files)]
+
+
+def name_of_case(case: Case) -> str:
+    """The file's, and of a shipped one the architecture's."""
+    kernel, arch = case
+    return f"{kernel.stem}.{arch}" if kernel.parent == ROOT / "generated" else kernel.stem
+
+
+def read_spec(kernel: pathlib.Path) -> str:
+    folder = ROOT / "stencils" if kernel.parent == ROOT / "generated" else kernel.parents[1] / "specs"
+    return (folder / f"{kernel.stem}.yaml").read_text(encoding="utf-8")
+
+
 def value_of(key: str, spec: str) -> str:
     found = re.search(rf"^{key}: *(.*)", spec, re.MULTILINE)
     return found[1] if found else ""
@@ -97,7 +130,7 @@ def headers_of(kernel: pathlib.Path) -> tuple[str, ...]:
 
 
 def describe(kernel: pathlib.Path) -> str:
-    spec = (kernel.parents[1] / f"specs/{kernel.stem}.yaml").read_text(encoding="utf-8")
+    spec = read_spec(kernel)
     if "\nstages:\n" in spec:
         stages = len(re.findall("^  - ", spec, re.MULTILINE))
         return f"{value_of('dimensions', spec)}D, system of {stages} {'stage' if stages == 1 else 'stages'}"
@@ -113,7 +146,7 @@ def choose(kernels: list[pathlib.Path], count: int) -> list[pathlib.Path]:
     seen: set[tuple[str, ...]] = set()
     turns: tuple[list[pathlib.Path], ...] = [], [], []
     for kernel in kernels:
-        spec = (kernel.parents[1] / f"specs/{kernel.stem}.yaml").read_text(encoding="utf-8")
+        spec = read_spec(kernel)
         headers = headers_of(kernel)
         with_storage = *headers, value_of("storage", spec)
         turns[0 if headers not in seen else 1 if with_storage not in seen else 2].append(kernel)
@@ -141,15 +174,16 @@ def spills_of(kernel: str, said: str) -> Spills:
     return dict(found)
 
 
-def compile_kernel(nvcc: str, kernel: pathlib.Path) -> tuple[Spills, str]:
+def compile_kernel(nvcc: str, case: Case, folder: pathlib.Path) -> tuple[Spills, str]:
     """Its spills; and the error, if there is one."""
-    command = [nvcc, "-std=c++17", "-cubin", "-o", kernel.with_suffix(".cubin"), kernel, "-arch=sm_90", "-Xptxas", "-v",
+    kernel, arch = case
+    command = [nvcc, "-std=c++17", "-cubin", "-o", folder / f"{name_of_case(case)}.cubin", kernel, f"-arch={arch}", "-Xptxas", "-v",
                "-Werror", "all-warnings", "-I", ROOT / "runtime/include", "-I", ROOT / "runtime/device"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     said = done.stdout + done.stderr
     if done.returncode != 0 or not FRAME.search(said):
-        return {}, f"{kernel.stem} does not compile, or ptxas says nothing of it:\n{said[-2000:]}"
-    return spills_of(kernel.stem, said), ""
+        return {}, f"{name_of_case(case)} does not compile, or ptxas says nothing of it:\n{said[-2000:]}"
+    return spills_of(name_of_case(case), said), ""
 
 
 def problems_of(found: Spills, known: Spills, compiled: set[str]) -> list[str]:
@@ -181,6 +215,7 @@ def check(arguments: argparse.Namespace) -> int:
     if NVCC_VERSION not in run(arguments.nvcc, "--version"):
         print(f"skipped: {KNOWN.name} has the figures of nvcc {NVCC_VERSION}")
         return 77
+    shipped = shipped_cases()
     with tempfile.TemporaryDirectory() as folder:
         drawn = draw(arguments.spider_gen, arguments.seed, pathlib.Path(folder))
         chosen = choose(drawn, arguments.count)
@@ -189,14 +224,17 @@ def check(arguments: argparse.Namespace) -> int:
         if arguments.systems_python:
             systems = draw_systems(arguments.spider_gen, arguments.systems_python, arguments.seed, pathlib.Path(folder) / "systems")
             drawn, chosen = drawn + systems, chosen + systems
+        cases = [(kernel, "sm_90") for kernel in chosen]
         if arguments.half_of is not None:
             day = arguments.half_of or int(time.time()) // 86400
-            chosen = chosen[day % 2 :: 2]
+            cases = cases[day % 2 :: 2] + shipped[day % DAYS :: DAYS]
             print(f"day {day}: every second kernel")
-        what = {kernel.stem: describe(kernel) for kernel in chosen}
-        longest_first = sorted(chosen, key=lambda kernel: -kernel.stat().st_size)
+        elif arguments.architectures:
+            cases = shipped
+        what = {name_of_case(case): describe(case[0]) for case in cases}
+        longest_first = sorted(cases, key=lambda case: -case[0].stat().st_size)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            results = list(pool.map(lambda kernel: compile_kernel(arguments.nvcc, kernel), longest_first))
+            results = list(pool.map(lambda case: compile_kernel(arguments.nvcc, case, pathlib.Path(folder)), longest_first))
     found = {key: figures for spills, _ in results for key, figures in spills.items()}
     problems = [error for _, error in results if error]
     if arguments.update and not problems:
@@ -204,7 +242,7 @@ def check(arguments: argparse.Namespace) -> int:
     known = {}
     if arguments.seed == SEED:
         known = {(row["kernel"], row["function"]): tuple(int(row[column]) for column in COLUMNS[3:]) for row in read_known()}
-        unknown = {kernel for kernel, _ in known} - {kernel.stem for kernel in drawn}
+        unknown = {kernel for kernel, _ in known} - {kernel.stem for kernel in drawn} - set(map(name_of_case, shipped))
         if not arguments.systems_python:
             unknown = {kernel for kernel in unknown if not kernel.startswith("system")}
         problems += [f"{kernel} of {KNOWN.name} is no kernel that is drawn" for kernel in sorted(unknown)]
@@ -212,8 +250,8 @@ def check(arguments: argparse.Namespace) -> int:
     for problem in problems:
         name = problem.split(" ", 1)[0]
         print(f"FAILED: {problem}" + (f"\n  {what[name]}" if name in what else ""))
-    print(f"{len(chosen)} of {len(drawn)} kernels compiled, seed {arguments.seed}, {len({kernel for kernel, _ in found})} with a "
-          f"stack frame, {len(problems)} problems")
+    print(f"{len(cases)} of {len(drawn) + len(shipped)} kernels compiled, seed {arguments.seed}, "
+          f"{len({kernel for kernel, _ in found})} with a stack frame, {len(problems)} problems")
     return 1 if problems else 0
 
 
@@ -251,6 +289,7 @@ def main() -> int:
     parser.add_argument("--systems-python", metavar="FILE")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--half-of", type=int, metavar="DAY")
+    parser.add_argument("--architectures", action="store_true")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--self-test", action="store_true")
     arguments = parser.parse_args()

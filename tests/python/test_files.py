@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import io
 import pathlib
+import subprocess
 import sys
 import tempfile
 import threading
@@ -89,6 +90,18 @@ class Labels(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"k has the dimensions \(lat, x\), and u \(lat, lon\): there is no \(x\)"):
             s(u, k=k.rename(lon="x"))
 
+    def test_a_field_for_all_images_has_the_order_of_axes(self):
+        spec = {"dimensions": 2, "storage": "f32", "shape": "derivative", "order": {"x": 1}, "boundary": "nearest", "fields": ["k"],
+                "update": "u + k*sum"}
+        s = spider_gen.stencil(spec, backend="host")
+        u = temperature(shape=(12, 12)).drop_vars("area")
+        stack, k = xarray.concat([u, 2 * u], "member"), 0.1 * u
+        wanted = [s(image.transpose("lon", "lat").values, k=k.transpose("lon", "lat").values) for image in (u, 2 * u)]
+        for field in (k, k.transpose()):
+            got = s(stack, k=field, axes=("lon", "lat"))
+            for i in range(2):
+                np.testing.assert_array_equal(got.isel(member=i).transpose("lon", "lat"), wanted[i])
+
     def test_what_is_refused(self):
         u, s = temperature(), heat()
         with self.assertRaisesRegex(TypeError, "float64.*astype"):
@@ -121,8 +134,18 @@ class Labels(unittest.TestCase):
         state = {"a": u.copy(), "b": b.copy()}
         self.assertIs(s(state, in_place=True)["a"], state["a"])
         np.testing.assert_array_equal(state["b"], wanted["b"])
-        with self.assertRaisesRegex(ValueError, r"b has the dimensions \(lon, lat\), and a \(lat, lon\): transpose one"):
-            s({"a": u, "b": u.transpose()})
+        for turned in (u.transpose(), b.transpose()):
+            with self.assertRaisesRegex(ValueError, r"lat is along x in b, \(lon\w*, lat\), and along y in a, \(lat, lon\): transpose one|"
+                                                    r"lon is along y in b, \(lon, lat\), and along x in a, \(lat, lon\): transpose one"):
+                s({"a": u, "b": turned})
+
+    def test_a_profile_of_a_system_is_along_its_axis(self):
+        spec = {"stencil": "damped", "dimensions": 2, "storage": "f32", "fields": {"u": {}, "d": {"axes": ["x"]}},
+                "stages": [{"u": "u - d*u"}]}
+        s, u = spider_gen.stencil(spec, backend="host"), temperature(shape=(12, 12)).drop_vars("area")
+        self.assert_like(s({"u": u, "d": u[0]})["u"], u, s({"u": u.values, "d": u.values[0]})["u"])
+        with self.assertRaisesRegex(ValueError, r"lat is along x in d, \(lat\), and along y in u, \(lat, lon\): transpose one"):
+            s({"u": u, "d": u[:, 0]})
 
 
 class Files(unittest.TestCase):
@@ -222,10 +245,15 @@ class Files(unittest.TestCase):
                     self.assertRegex(self.run_command("in.npy", name)[1], words)
                     self.assertRegex(self.run_command(name, "a.npy")[1], words)
             self.assertRegex(self.run_command("no.nc", "a.npy")[1], "no.nc: there is no such file")
-            self.assertRegex(self.run_command("in.npy", "none/a.nc")[1], "there is no folder .*none")
-            (self.folder / "mine.zarr").mkdir()
-            self.assertRegex(self.run_command("in.npy", "mine.zarr")[1], "a folder that is no Zarr store: it is not replaced")
-        self.assertEqual(self.entries(), ["in.npy", "mine.zarr"])
+            for name in ("none/a.nc", "none/a.npy"):
+                self.assertRegex(self.run_command("in.npy", name)[1], "there is no folder .*none")
+            (self.folder / "file.zarr").touch()
+            for name in ("mine.zarr", "mine.npy", "mine.nc"):
+                (self.folder / name).mkdir()
+            for name, what in (("mine.zarr", "no Zarr store"), ("file.zarr", "no Zarr store"), ("mine.npy", "a folder"),
+                               ("mine.nc", "a folder")):
+                self.assertRegex(self.run_command("in.npy", name)[1], f"{name} is {what}: it is not replaced")
+        self.assertEqual(self.entries(), ["file.zarr", "in.npy", "mine.nc", "mine.npy", "mine.zarr"])
 
     def test_errors_of_the_writer_reach_the_caller(self):
         np.save(self.folder / "in.npy", temperature())
@@ -243,7 +271,31 @@ class Files(unittest.TestCase):
                     status, said = self.run_command("in.npy", out, "--every", "1", "--steps", "9")
                 self.assertEqual(status, 1)
                 self.assertRegex(said, rf"{out}: step {fails_at + 1} could not be written: .*No space left")
-        self.assertEqual(self.entries(), ["in.npy", "out.npy"])  # that of step 2
+                if fails_at:
+                    self.assertRegex(said, "; the last one there is that of step 2")
+        self.assertEqual(self.entries(), ["in.npy", "out.nc", "out.npy", "out.zarr"])
+        for out in ("out.nc", "out.zarr"):
+            with xarray.open_dataset(self.folder / out, engine="zarr" if out == "out.zarr" else ENGINE) as found:
+                self.assertEqual(list(found.step.values), [1, 2])
+
+    def test_a_full_disk_leaves_the_snapshots_before(self):
+        """No file may become so large that it takes the third one. Another process writes, whose library has nothing open here."""
+        for out, most in (("out.nc", 215000), ("out.zarr", 3000)):
+            program = f"""
+import pathlib, resource, numpy
+from spider_gen import _files
+resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
+noise = numpy.random.default_rng(1).random((100, 100)).astype(numpy.float32)
+with _files.Writer(pathlib.Path({str(self.folder / out)!r}), None, True, "heat", None) as writer:
+    for step in 3, 6, 9:
+        writer.put(noise if step == 9 else numpy.full_like(noise, step), step)
+"""
+            done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+            self.assertRegex(done.stderr, f"{out}: step 9 could not be written: .*; the last one there is that of step 6")
+            with xarray.open_dataset(self.folder / out, engine="zarr" if out == "out.zarr" else ENGINE) as found:
+                self.assertEqual(list(found.step.values), [3, 6])
+                np.testing.assert_array_equal(found.heat, np.broadcast_to(np.float32([[[3]], [[6]]]), (2, 100, 100)))
+        self.assertEqual(self.entries(), ["out.nc", "out.zarr"])
 
     def test_stopped_it_holds_the_steps_that_were_done(self):
         np.save(self.folder / "in.npy", temperature())

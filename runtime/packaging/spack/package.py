@@ -1,5 +1,5 @@
 # spack repo create DIR && mkdir DIR/packages/spider_gen && cp package.py there; spack repo add DIR
-# spack dev-build spider-gen@0.2.0, in a checkout: a release has a url and a sha256 here.
+# spack dev-build spider-gen@0.3.0, in a checkout: a release has a url and a sha256 here.
 from spack_repo.builtin.build_systems.python import PythonPackage
 
 from spack.package import *
@@ -10,7 +10,7 @@ class SpiderGen(PythonPackage):
 
     license("MIT", checked_by="spider-gen developers")
 
-    version("0.2.0")
+    version("0.3.0")
 
     depends_on("cxx", type=("build", "run"))  # kernels of the host back end are compiled where they run
     depends_on("python@3.9:", type=("build", "run"))

@@ -19,4 +19,4 @@ from ._system import System
 
 __all__ = ["CacheError", "CompileError", "NoBackend", "Points", "SpecError", "SpecWarning", "Stencil", "System",
            "adjoint_of", "cache_folder", "iterate_vjp", "stencil", "sweep_vjp", "write_picture"]
-__version__ = "0.2.0"
+__version__ = "0.3.0"

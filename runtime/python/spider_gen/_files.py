@@ -21,6 +21,7 @@ _STEP = "step"
 #: By suffixes: names, and the packages that each of xarray's engines takes.
 _FORMATS = {".nc": ("NetCDF", {"netcdf4": ("netCDF4",), "h5netcdf": ("h5netcdf", "h5py")}), ".zarr": ("Zarr", {"zarr": ("zarr",)})}
 _WAITING = 2  # snapshots in memory that are not written yet
+_SLACK = 1 << 16  # bytes of a .nc for its own tables, more than a snapshot adds to them
 
 
 def is_labelled(path: pathlib.Path) -> bool:
@@ -66,6 +67,16 @@ def _library(path: pathlib.Path) -> tuple[Any, str]:
     return xarray, found[0]
 
 
+def _check_place(path: pathlib.Path) -> None:
+    """Says before the run where a file cannot be written, or would replace something else."""
+    if not path.absolute().parent.is_dir():
+        raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
+    if path.suffix == ".zarr" and path.exists() and not any((path / file).exists() for file in (".zgroup", "zarr.json")):
+        raise ValueError(f"{path} is no Zarr store: it is not replaced")
+    if path.suffix != ".zarr" and path.is_dir():
+        raise ValueError(f"{path} is a folder: it is not replaced")
+
+
 class Writer:
     """Writes snapshots in a thread, in order. A file has its name when it is whole. Use it by `with`."""
 
@@ -76,6 +87,7 @@ class Writer:
         self.saved: int | None = None  #: the last step that is written
         if path.suffix not in (".npy", *_FORMATS):
             raise ValueError(f"{path} ends in {path.suffix or 'nothing'}: results go to .npy, {', '.join(_FORMATS)}")
+        _check_place(path)
         self._picture = picture
         self._file = (_Labelled if is_labelled(path) else _Npy)(path, like, every, name)
         self._waiting: queue.Queue[Any] = queue.Queue(_WAITING)
@@ -87,12 +99,12 @@ class Writer:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        """Waits for what is to be written, and gives the file its name, also when the steps were stopped: then it has those that
-        were done."""
+        """Waits for what is to be written, and gives the file its name, also when the steps were stopped or one could not be
+        written: then it has those before."""
         self._waiting.put(None)
         self._thread.join()
         try:
-            if self._error is None and self.saved is not None:
+            if self.saved is not None:
                 self._guarded(self._file.finish, self.saved)
         finally:
             self._file.abandon()
@@ -126,8 +138,10 @@ class Writer:
         try:
             act()
         except Exception as error:  # libraries of files have exceptions of their own
-            self._error = OSError(f"{self.path}: step {step} could not be written: {error}")
-            self._error.__cause__ = error
+            if self._error is None:
+                before = "" if self.saved is None else f"; the last one there is that of step {self.saved}"
+                self._error = OSError(f"{self.path}: step {step} could not be written: {error}{before}")
+                self._error.__cause__ = error
 
 
 class _Npy:
@@ -157,19 +171,20 @@ class _Labelled:
         self._count = 0
         if like is not None and _STEP in like.dims:
             raise ValueError(f"the input has a dimension {_STEP}, which {path} has for the steps: rename it")
-        if not path.absolute().parent.is_dir():
-            raise FileNotFoundError(f"{path}: there is no folder {path.parent}")
-        if path.is_dir() and not any((path / file).exists() for file in (".zgroup", "zarr.json")):
-            raise ValueError(f"{path} is a folder that is no Zarr store: it is not replaced")
 
     def add(self, values: numpy.ndarray, step: int) -> None:
-        dataset = self._dataset(values, step)
-        if self._engine == "zarr":
-            self._add_to_zarr(dataset)
-        elif self._every and self._count:
-            self._append(dataset)
-        else:
-            dataset.to_netcdf(self._temporary, engine=self._engine, unlimited_dims=[_STEP] if self._every else [])
+        dataset, more = self._dataset(values, step), self._every and self._count > 0
+        try:
+            if self._engine == "zarr":
+                self._add_to_zarr(dataset, more)
+            elif more:
+                self._append(dataset)
+            else:
+                dataset.to_netcdf(self._temporary, engine=self._engine, unlimited_dims=[_STEP] if self._every else [])
+        except Exception:
+            if not more:
+                self.abandon()
+            raise
         self._count += 1
         if not self._every:
             self.finish()
@@ -202,17 +217,21 @@ class _Labelled:
             array = self._xarray.DataArray(values, coords=like.coords, dims=like.dims, name=like.name, attrs=like.attrs)
         return (array.expand_dims({_STEP: [step]}) if self._every else array).to_dataset()
 
-    def _add_to_zarr(self, dataset: Any) -> None:
+    def _add_to_zarr(self, dataset: Any, more: bool) -> None:
+        """The metadata that readers take come last, so that a store has whole snapshots alone."""
         import zarr
 
-        along = {"append_dim": _STEP} if self._every and self._count else {"mode": "w"}
+        along = {"append_dim": _STEP} if more else {"mode": "w"}
         if int(zarr.__version__.partition(".")[0]) > 2:
             along["zarr_format"] = 2  # which all versions read; of 3 they warn that it is not settled
         dataset.to_zarr(self._temporary, **along)
 
     def _append(self, dataset: Any) -> None:
-        """xarray does not write along a dimension of NetCDF."""
+        """xarray does not write along a dimension of NetCDF. Room is taken before: on a full disk HDF5 leaves a file that nobody
+        can read."""
         library = importlib.import_module({"netcdf4": "netCDF4", "h5netcdf": "h5netcdf.legacyapi"}[self._engine])
+        with open(self._temporary, "r+b") as plain:
+            os.posix_fallocate(plain.fileno(), 0, self._temporary.stat().st_size + 2 * dataset.nbytes + _SLACK)
         with library.Dataset(self._temporary, "a") as file:
             name = next(iter(dataset.data_vars))
             file.variables[_STEP][self._count] = dataset[_STEP].values[0]

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from . import spider
+
 
 def among(arrays: Iterable[Any]) -> bool:
     """Is one of them a DataArray?"""
@@ -25,18 +27,20 @@ def call(run: Callable[..., Any], u: Any, out: Any, axes: Any, given: Mapping[st
         return results if out is None else _with_first(results, out)
     named = {name: one for name, one in given.items() if is_labelled(one)}
     check_coordinates({"u": u, **({"out": out} if is_labelled(out) else {}), **named})
-    given = {**given, **{name: data_of(_in_order(one, u, name), name) for name, one in named.items()}}
+    axes = _numbers(u, axes)
+    given = {**given, **{name: data_of(_in_order(one, u, axes, name), name) for name, one in named.items()}}
     if is_labelled(out) and out.dims != u.dims:
         raise ValueError(f"out has the dimensions {_list(out.dims)}, and u {_list(u.dims)}: pass an out with those of u, in their order")
-    results = run(data_of(u, "u"), out=data_of(out, "out", True), axes=_numbers(u, axes), **given)
+    results = run(data_of(u, "u"), out=data_of(out, "out", True), axes=axes, **given)
     labelled = tuple(like(u, one) for one in (results if isinstance(results, tuple) else (results,)))
     labelled = labelled if isinstance(results, tuple) else labelled[0]
     return labelled if out is None else _with_first(labelled, out)
 
 
-def call_system(run: Callable[..., Any], state: Mapping[str, Any], in_place: bool, inject: Any, **more: Any) -> Any:
+def call_system(run: Callable[..., Any], info: spider.Info, state: Mapping[str, Any], in_place: bool, inject: Any,
+                **more: Any) -> Any:
     """The same of a system: fields that are DataArrays stay such. Each has its own dimensions, since grids may be staggered."""
-    check_order(state)
+    check_order(state, info)
     check_coordinates({name: one for name, one in state.items() if is_labelled(one)})
     if isinstance(inject, Mapping):
         more["inject"] = {name: (pair[0], data_of(pair[1], name)) if isinstance(pair, (tuple, list)) and len(pair) == 2 else pair
@@ -73,23 +77,28 @@ def check_coordinates(arrays: Mapping[str, Any]) -> None:
                 raise ValueError(f"{name} and {other} have other coordinates along {dim}: align them, or pass {name}.data")
 
 
-def check_order(arrays: Mapping[str, Any]) -> None:
-    """ValueError where two fields have the same dimensions in another order: which one is x?"""
-    first: dict[Any, str] = {}
+def check_order(arrays: Mapping[str, Any], info: spider.Info) -> None:
+    """ValueError where a dimension is along one axis of one field and along another one of another: which one is x?"""
+    own = {name: [axis for axis, has in zip("zyx"[-info.dimensions:], axes[3 - info.dimensions:]) if has]
+           for (name, _), axes in zip(info.fields, info.axes)}
+    first: dict[Any, tuple[str, str]] = {}
     for name, array in arrays.items():
-        if is_labelled(array):
-            other = first.setdefault(frozenset(array.dims), name)
-            if arrays[other].dims != array.dims:
-                raise ValueError(f"{name} has the dimensions {_list(array.dims)}, and {other} {_list(arrays[other].dims)}: transpose one "
-                                 f"of them; x is the last")
+        for dim, axis in zip(array.dims, own.get(name, ())) if is_labelled(array) else ():
+            other, before = first.setdefault(dim, (name, axis))
+            if before != axis:
+                raise ValueError(f"{dim} is along {axis} in {name}, {_list(array.dims)}, and along {before} in {other}, "
+                                 f"{_list(arrays[other].dims)}: transpose one of them; x is the last")
 
 
-def _in_order(array: Any, u: Any, what: str) -> Any:
-    """The array with its dimensions in the order of those of `u`."""
+def _in_order(array: Any, u: Any, axes: Any, what: str) -> Any:
+    """The array with its dimensions in the order of those of `u`. A field for all images of a batch lacks some; it has the order
+    of `axes`."""
     unknown = [dim for dim in array.dims if dim not in u.dims]
     if unknown:
         raise ValueError(f"{what} has the dimensions {_list(array.dims)}, and u {_list(u.dims)}: there is no {_list(unknown)}")
-    return array.transpose(*[dim for dim in u.dims if dim in array.dims])
+    own = axes if isinstance(axes, tuple) and array.ndim < u.ndim else ()
+    order = dict.fromkeys([*(u.dims[axis] for axis in own if -u.ndim <= axis < u.ndim), *u.dims])
+    return array.transpose(*[dim for dim in order if dim in array.dims])
 
 
 def _numbers(u: Any, axes: Any) -> Any:

@@ -55,7 +55,7 @@ class System(_traced.SystemCalls, _made.Made):
             if found is not None:
                 return found
         if isinstance(state, Mapping) and _labels.among(state.values()):
-            return _labels.call_system(self._call, state, in_place, None, stream=stream, reductions=reductions, **scalars)
+            return _labels.call_system(self._call, self.info, state, in_place, None, stream=stream, reductions=reductions, **scalars)
         results, _, numbers = self._advance(_Call(state, 1, stream, in_place, scalars, reductions=bool(reductions)), key)
         return (results, numbers) if reductions else results
 
@@ -74,8 +74,8 @@ class System(_traced.SystemCalls, _made.Made):
             return _jax.iterate_system(self, state, steps, scalars, inject, record, checkpoint, snapshots, **asked_for)
         if isinstance(state, Mapping) and _labels.among(state.values()):
             asked_for.pop("in_place")
-            return _labels.call_system(self._iterate, state, in_place, inject, steps=steps, record=record, check_every=check_every,
-                                       checkpoint=checkpoint, snapshots=snapshots, **asked_for, **scalars)
+            return _labels.call_system(self._iterate, self.info, state, in_place, inject, steps=steps, record=record,
+                                       check_every=check_every, checkpoint=checkpoint, snapshots=snapshots, **asked_for, **scalars)
         for what, asked, value in (("inject", inject, "(points, values)"), ("record", record, "points")):
             if asked is not None and not isinstance(asked, Mapping):
                 raise TypeError(f"{what} is a dict by the names of fields, {{NAME: {value}}}, not a {type(asked).__name__}")

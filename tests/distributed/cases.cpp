@@ -26,6 +26,7 @@ struct Case {
   /// aligned.
   std::int64_t extra;
   std::uint64_t seed;
+  bool shares;    ///< have all images the same further fields?
   bool in_pairs;  ///< of several steps with a previous field: so many in a sweep, not one
 };
 
@@ -43,6 +44,7 @@ Case draw_case(const Kernels& kernels, int ranks, Random& random) {
   drawn.calls = draw(random, 0, 3) == 0 ? 2 : 1;
   drawn.extra = draw(random, -2, 1) * 5;
   drawn.seed = random();
+  drawn.shares = drawn.cut.whole[0] > 1 && info.dimensions < 3 && info.steps == 1 && draw(random, 0, 1) == 0;
   drawn.in_pairs = info.previous != nullptr && info.steps > 1 && draw(random, 0, 3) > 0;
   if (drawn.in_pairs) drawn.steps = draw(random, 1, 2 * info.steps + 1);
   return drawn;
@@ -55,23 +57,31 @@ class Inputs {
   template <class IsGiven>
   Inputs(const Case& drawn, const spider_kernel_info& info, const Extents& origin, const Extents& extent,
          const Extents& low, const Extents& high, const IsGiven& is_given) {
-    const auto add = [&](std::int32_t storage, std::uint64_t seed) {
-      fields_.push_back(std::make_unique<Field>(extent, low, high, bytes_of(storage), drawn.extra));
-      fields_.back()->fill(origin, seed, storage, [&](const Extents& cell) {
+    const auto add = [&](std::int32_t storage, std::uint64_t seed, const Extents& begin,
+                         const Extents& cells) {
+      fields_.push_back(std::make_unique<Field>(cells, low, high, bytes_of(storage), drawn.extra));
+      fields_.back()->fill(begin, seed, storage, [&](const Extents& cell) {
         bool inside = fields_.size() > 1;
         for (std::size_t axis = 0; axis < 3; ++axis)
-          inside = inside && cell[axis] >= origin[axis] && cell[axis] < origin[axis] + extent[axis];
+          inside = inside && cell[axis] >= begin[axis] && cell[axis] < begin[axis] + cells[axis];
         return inside || is_given(cell);
       });
     };
-    add(info.storage, drawn.seed);
-    add(info.storage, drawn.seed);
-    if (info.previous != nullptr) add(info.storage, drawn.seed + 1);
-    if (drawn.in_pairs) add(info.storage, drawn.seed + 1);
-    const std::size_t taking_turns = fields_.size();
-    for (std::int32_t i = 0; i < info.field_count; ++i)
-      add(info.field_storages[i], drawn.seed + 2 + static_cast<std::uint64_t>(i));
-    for (std::size_t i = taking_turns; i < fields_.size(); ++i) further_.push_back(&fields_[i]->view());
+    const auto add_turn = [&](std::uint64_t seed) { add(info.storage, seed, origin, extent); };
+    add_turn(drawn.seed);
+    add_turn(drawn.seed);
+    if (info.previous != nullptr) add_turn(drawn.seed + 1);
+    if (drawn.in_pairs) add_turn(drawn.seed + 1);
+    const Extents begin{drawn.shares ? 0 : origin[0], origin[1], origin[2]};
+    const Extents cells{drawn.shares ? 1 : extent[0], extent[1], extent[2]};
+    views_.reserve(static_cast<std::size_t>(info.field_count));
+    for (std::int32_t i = 0; i < info.field_count; ++i) {
+      add(info.field_storages[i], drawn.seed + 2 + static_cast<std::uint64_t>(i), begin, cells);
+      spider_field& view = views_.emplace_back(fields_.back()->view());
+      view.extent[0] = extent[0];
+      if (drawn.shares) view.stride[0] = 0;
+      further_.push_back(&view);
+    }
     for (std::int32_t i = 0; i < info.scalar_count; ++i) scalars_.push_back(0.25 + 0.5 * i);
     sweep_.size = sizeof sweep_;
     sweep_.in = &fields_[0]->view();
@@ -94,6 +104,7 @@ class Inputs {
 
  private:
   std::vector<std::unique_ptr<Field>> fields_;
+  std::vector<spider_field> views_;  ///< of further fields
   std::vector<const spider_field*> further_;
   std::vector<double> scalars_;
   spider_sweep sweep_{};
@@ -186,7 +197,8 @@ Verdict check_case(const Case& drawn, MPI_Comm ranks) {
 
 std::string tell(const Case& drawn, int ranks) {
   return in_words(drawn.name, drawn.cut, ranks) + ", " + std::to_string(drawn.steps) + " steps" +
-         (drawn.calls > 1 ? ", twice" : "") + (drawn.in_pairs ? " in pairs" : "");
+         (drawn.calls > 1 ? ", twice" : "") + (drawn.shares ? " with shared fields" : "") +
+         (drawn.in_pairs ? " in pairs" : "");
 }
 
 int run(int count, char** arguments) {

@@ -23,7 +23,7 @@ done
 
 packages=(git cmake make ninja-build g++ clang-format clang-tidy libyaml-cpp-dev libmuparser-dev libfmt-dev libboost-program-options-dev
   libboost-context-dev libgtest-dev python3-venv python3-numpy python3-scipy python3-matplotlib python3-yaml python3-jsonschema doxygen gfortran
-  clang libclang-rt-14-dev libopenmpi-dev openmpi-bin libmpich-dev mpich python3-mpi4py)
+  clang libclang-rt-14-dev libopenmpi-dev openmpi-bin libmpich-dev mpich python3-mpi4py ccache)
 
 install_missing() {
   command -v dpkg-query >/dev/null || return 0  # not Debian: the build says what it misses
@@ -54,6 +54,11 @@ jobs=$(nproc)
 # CMake looks for nvcc on PATH; a toolkit at its usual place counts, too.
 if ! command -v nvcc >/dev/null && [[ -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]]; then
   PATH=${CUDA_HOME:-/usr/local/cuda}/bin:$PATH
+fi
+
+# The tests' projects, pages and Python compile the same sources again and again: all compilers go through a cache, where one is.
+if [[ -d /usr/lib/ccache ]]; then
+  export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache}
 fi
 
 begin=$SECONDS

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs every test that this machine can run: bash tests/run.sh [--quick] [--no-install]
-# --quick leaves out the tests that build projects, run nvcc, change specs, draw them at random, or break kernels, some long ones of
-# Python, and most emulated kernels: under 3 minutes.
+# --quick leaves out the tests that build projects, run nvcc or clang-tidy, change specs, draw them at random, or break kernels,
+# some long ones of Python, and most emulated kernels: under 3 minutes.
 # Says what it skipped and why, and how long it took; the last line counts. The build is in build/.
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 slow='consumer|python\.(wheel|jax|nvrtc|gray_scott|random|inversion|processes)|fuzz|gpu|errors\.(mutations|hostile)|benchmarks\.compile|house\.(compilers|fast_math|headers)'
 slow+='|(emulated|host)\.(kernels|updates)|emulated\.self_test|generated\.(compiles|warnings|spills)'
-slow+='|(systems|adjoint|images|passes)\.(random|sums|u8|emulat)'
+slow+='|house\.tidy|(systems|adjoint|images|passes)\.(random|sums|u8|emulat)'
 install=yes
 targets=(all fuzz_targets)
 chosen=()
@@ -23,7 +23,7 @@ done
 
 packages=(git cmake make ninja-build g++ clang-format clang-tidy libyaml-cpp-dev libmuparser-dev libfmt-dev libboost-program-options-dev
   libboost-context-dev libgtest-dev python3-venv python3-numpy python3-scipy python3-matplotlib python3-yaml python3-jsonschema doxygen gfortran
-  clang libclang-rt-14-dev libopenmpi-dev openmpi-bin libmpich-dev mpich python3-mpi4py)
+  clang libclang-rt-14-dev libopenmpi-dev openmpi-bin libmpich-dev mpich python3-mpi4py ccache)
 
 install_missing() {
   command -v dpkg-query >/dev/null || return 0  # not Debian: the build says what it misses
@@ -32,7 +32,7 @@ install_missing() {
     # shellcheck disable=SC2016  # the braces are dpkg's
     [[ $(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
   done
-  if ((${#missing[@]} == 0)); then
+  if ((${#missing[@]} == 0)) || [[ $install == no && ${missing[*]} == ccache ]]; then  # without it all is slower
     return
   fi
   local as_root=()
@@ -54,6 +54,11 @@ jobs=$(nproc)
 # CMake looks for nvcc on PATH; a toolkit at its usual place counts, too.
 if ! command -v nvcc >/dev/null && [[ -x ${CUDA_HOME:-/usr/local/cuda}/bin/nvcc ]]; then
   PATH=${CUDA_HOME:-/usr/local/cuda}/bin:$PATH
+fi
+
+# The tests' projects, pages and Python packages compile the same sources several times: compilers go through a cache, where one is.
+if [[ -d /usr/lib/ccache ]]; then
+  export PATH=/usr/lib/ccache:$PATH CCACHE_DIR=${CCACHE_DIR:-$PWD/build/ccache}
 fi
 
 begin=$SECONDS

@@ -665,11 +665,16 @@ def main():
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED)
     parser.add_argument("--cases", type=int, default=4, help="sweeps of each kernel, beside those that compare bits")
     parser.add_argument("--kernels", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--half-of", type=int, metavar="DAY",
+                        help="every second random kernel, others on the next day; 0: today, by days since 1970")
     parser.add_argument("--share", metavar="I/N", help="of these kernels every N-th from the I-th, counted from 1")
     arguments = parser.parse_args()
     library = Library(arguments.library)
     names = sorted(path.stem for path in arguments.plans.glob("*.json") if not path.stem.endswith(".expected"))
     names = [name for name in names if not arguments.kernels or name in arguments.kernels]
+    if arguments.half_of is not None:
+        day = arguments.half_of or int(time.time()) // 86400
+        names = [name for place, name in enumerate(names) if not name.startswith("update_") or place % 2 == day % 2]
     if arguments.share:
         number, shares = map(int, arguments.share.split("/"))
         names = names[number - 1 :: shares]

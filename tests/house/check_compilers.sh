@@ -18,10 +18,10 @@ tried=()
 compilers=(g++ clang++)
 [[ ${3:-} == all ]] && compilers+=(g++-{10,11,12,13,14} clang++-{13,14,15,16,17,18,19})
 for compiler in "${compilers[@]}"; do
-  command -v "$compiler" > "$build/path" || continue
-  path=$(realpath "$(cat "$build/path")")
-  [[ " ${tried[*]} " == *" $path "* ]] && continue  # by another name
-  tried+=("$path")
+  command -v "$compiler" > /dev/null || continue
+  version=${compiler%%+*}$("$compiler" -dumpfullversion -dumpversion)  # behind a compiler cache all have the same file
+  [[ " ${tried[*]} " == *" $version "* ]] && continue  # by another name
+  tried+=("$version")
   openmp=()
   if echo '#include <omp.h>' | "$compiler" -fopenmp -x c++ - -shared -fPIC -o "$build/openmp.so" 2> /dev/null; then
     openmp=(-fopenmp)

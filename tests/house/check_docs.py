@@ -288,12 +288,12 @@ def run(arguments: argparse.Namespace) -> list[str]:
         for backend in ("host", "emulated") if arguments.emulated else ("host",):
             here(backend)
             expect(f"heat_{backend}", conserves_heat)
-        # The program in C by the same command, of little optimisation; consumer.c_* have one on every back end.
-        in_c = block_of_any_page(arguments.root, "host").replace("heat.cpp", "heat_c.o").replace("heat_host", "heat_c_host")
-        in_c = in_c.replace("-O3", "-O1")
-        compile_c = 'cc -std=c99 -c heat.c -o heat_c.o -I out -I "$HOME/.local/share/spider-gen/runtime/include"\n'
-        shell(compile_c + in_c, folder, environment)
-        expect("heat_c_host", holds_its_middle)
+        # The program in C, by the project of the page: other tests have compiled that runtime already.
+        project = block_of_any_page(arguments.root, "CMakeLists.txt").replace("CXX CUDA", "C CXX").replace("heat.cpp", "heat.c")
+        project = project.replace("heat2d_f32.yaml)", "heat2d_f32.yaml BACKEND host)")
+        (folder / "CMakeLists.txt").write_text(project, encoding="utf-8")
+        shell('cmake -S . -B build_c -DCMAKE_PREFIX_PATH="$HOME/.local"\ncmake --build build_c\n', folder, environment)
+        expect("build_c/heat", holds_its_middle)
         return problems
 
 

@@ -420,32 +420,32 @@ struct BandedList {
       for (int below = 0; below < 2; ++below) {
         const std::int32_t at_row = row + 8 * below + (along_x ? 0 : group * i);
         const std::int32_t at_column = column + (along_x ? group * i : 0);
-        float numbers[2][2];
+        float numbers[4];
         SPIDER_UNROLL
         for (int half = 0; half < 2; ++half) {
           SPIDER_UNROLL
-          for (int k = 0; k < 2; ++k) {
-            const float number = sums[i][half].value[2 * below + k] * Stencil::result_scale;
-            (tiles_take_turns ? numbers[k][half] : numbers[half][k]) = number;
-          }
+          for (int k = 0; k < 2; ++k)
+            numbers[tiles_take_turns ? 2 * k + half : 2 * half + k] =
+                sums[i][half].value[2 * below + k] * Stencil::result_scale;
         }
+        constexpr int neighbours = tiles_take_turns ? 4 : 2;
         SPIDER_UNROLL
-        for (int half = 0; half < 2; ++half) {
-          const int offset = tiles_take_turns ? lane % 4 * 4 + 2 * half : lane % 4 * 2 + 8 * half;
-          store_pair<whole>(place, at_row, at_column + offset, numbers[half]);
+        for (int k = 0; k < 4; k += neighbours) {
+          store_neighbours<whole, neighbours>(place, at_row, at_column + lane % 4 * neighbours + 4 * k,
+                                              numbers + k);
         }
       }
     }
   }
-  template <bool whole>
-  SPIDER_DEVICE static void store_pair(const Place& place, std::int32_t row, std::int32_t column,
-                                       const float (&numbers)[2]) {
+  template <bool whole, int count>
+  SPIDER_DEVICE static void store_neighbours(const Place& place, std::int32_t row, std::int32_t column,
+                                             const float* numbers) {
     OutElement* const to = place.results + (row * place.output_stride + column);
-    if constexpr (whole && OutCells::element_bytes > 1) {
-      store_cells<OutCells, 2>(to, numbers);
+    if constexpr (whole && count * OutCells::element_bytes > 2) {
+      store_cells<OutCells, count>(to, numbers);
     } else {
       SPIDER_UNROLL
-      for (int k = 0; k < 2; ++k) {
+      for (int k = 0; k < count; ++k) {
         device::store_field_if(whole || place.outputs.has(row, column + k), to + k,
                                cell_of_number<OutCells>(numbers[k]));
       }

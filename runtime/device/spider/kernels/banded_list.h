@@ -424,9 +424,10 @@ struct BandedList {
         SPIDER_UNROLL
         for (int half = 0; half < 2; ++half) {
           SPIDER_UNROLL
-          for (int k = 0; k < 2; ++k)
+          for (int k = 0; k < 2; ++k) {
             numbers[tiles_take_turns ? 2 * k + half : 2 * half + k] =
                 sums[i][half].value[2 * below + k] * Stencil::result_scale;
+          }
         }
         constexpr int neighbours = tiles_take_turns ? 4 : 2;
         SPIDER_UNROLL

@@ -32,8 +32,9 @@ void set_products(const RoundedWeights& weights, int input_terms, BandedList& sc
   }
 }
 
-/// Of both passes of Gaussians over 10240 x 10240 points on an H200, in us: f16, sigma 5, 17 and 40 (41, 137
-/// and 321 taps) 649, 766 and 1220, where a copy takes 110; bf16 664, 867 and 1474.
+/// Of both passes of Gaussians on an H200, in us: f16, 10240 x 10240 points, sigma 17 and 40 (137 and 321
+/// taps) 668 and 1010, where a copy takes 102; bf16, sigma 17, 779; f32, 4096 x 4096 points, sigma 20 and 100
+/// (161 and 801 taps) 249 and 854, where a copy takes 35.
 double estimate_us(const Problem& problem, int input_terms, const BandedList& scheme) {
   constexpr double slower_than_copy = 2;
   constexpr double slower_than_units = 2;
@@ -50,6 +51,7 @@ double estimate_us(const Problem& problem, int input_terms, const BandedList& sc
                   1 / exponent);
 }
 
+/// Three terms have sums of each panel and of the products of remainders beside all others.
 void set_registers(int input_terms, BandedList& scheme) {
   constexpr int base_registers = 48;
   constexpr int of_sums = groups * 2 * registers_per_accumulator;
@@ -60,9 +62,10 @@ void set_registers(int input_terms, BandedList& scheme) {
 
 /// As many lines as leave room for as many blocks as registers do, or for one; false where none do.
 bool take_lines(int input_terms, BandedList& scheme) {
-  constexpr int shortest_walk = 512;
+  constexpr int walk = 512;
   const int cell_bytes = input_terms == 1 ? 2 : word_bytes;
   const int panels = divide_up(scheme.chunks + groups - 1, groups);
+  // Along y cells of two terms spill up to 24 bytes with three blocks; two were not timed.
   const int most_blocks = input_terms == 3 ? 2 : 3;
   for (const int least_blocks : {most_blocks, 1}) {
     for (int line_warps = warps; line_warps > 0; line_warps /= 2) {
@@ -73,7 +76,7 @@ bool take_lines(int input_terms, BandedList& scheme) {
       const int blocks = shared_per_multiprocessor / (scheme.shared_bytes + reserved_per_block);
       if (scheme.shared_bytes > least_block_shared_bytes || blocks < least_blocks) continue;
       scheme.blocks_per_multiprocessor = std::min(blocks, most_blocks);
-      scheme.walk = shortest_walk;
+      scheme.walk = walk;
       return true;
     }
   }

@@ -104,7 +104,6 @@ struct BandedList {
   static constexpr int vector_bytes = 16;
   static constexpr int vector_cells = vector_bytes / PanelCells::element_bytes;
   static constexpr int row_vectors = (along_x ? side : lines) / vector_cells;  ///< of a panel
-  static constexpr int row_bytes = row_vectors * vector_bytes;
   static constexpr int panel_bytes = side * lines * PanelCells::element_bytes;
   static constexpr int shared_bytes = slots * panel_bytes;
 

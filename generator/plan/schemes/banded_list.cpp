@@ -51,7 +51,7 @@ double estimate_us(const Problem& problem, int input_terms, const BandedList& sc
                   1 / exponent);
 }
 
-/// Three terms have sums of each panel and of the products of remainders beside all others.
+/// Three terms have three sets of sums: of a panel, of remainders, and of all.
 void set_registers(int input_terms, BandedList& scheme) {
   constexpr int base_registers = 48;
   constexpr int of_sums = groups * 2 * registers_per_accumulator;

@@ -264,13 +264,19 @@ double largest_cell(spec::Storage storage) {
   return std::max(std::fabs(spec::least_value(storage)), spec::largest_value(storage));
 }
 
-/// The fastest plan of a pass of a spec of 16 or 8 bits, which may be a band on tensor cores. `growth`: what
-/// the passes before it make of the largest cell at most.
-std::optional<PassPlan> fastest_pass_of_half(const spec::StencilSpec& spec, const spec::StencilSpec& pass,
-                                             const std::vector<int>& axes, double growth) {
-  std::optional<PassPlan> plan = fastest_pass(pass, axes, spec.dimensions);
-  std::optional<KernelPlan> banded =
-      plan_banded_pass(pass, {operand_type(spec.storage), growth * largest_cell(spec.storage)});
+/// What a band on tensor cores may count on. `growth`: what the passes before make of the largest cell at
+/// most.
+PassInput input_of_band(spec::Storage storage, double growth) {
+  if (storage == spec::Storage::f32) return {OperandType::bf16, 3, 0};
+  return {operand_type(storage), 2, growth * largest_cell(storage)};
+}
+
+/// The fastest plan of a pass, which may be a band if it is along one axis.
+std::optional<PassPlan> fastest_pass_or_band(const spec::StencilSpec& pass, const std::vector<int>& axes,
+                                             const PassInput& input, int dimensions) {
+  std::optional<PassPlan> plan = fastest_pass(pass, axes, dimensions);
+  if (axes.size() > 1) return plan;
+  std::optional<KernelPlan> banded = plan_banded_pass(pass, input);
   if (!banded || (plan && plan->plan.microseconds <= least_gain_of_band * banded->microseconds)) return plan;
   return PassPlan{axes, spec::axis_y, pass, std::move(*banded)};
 }
@@ -284,8 +290,7 @@ double magnitude_of(const RoundedWeights& weights) {
 std::optional<Passes> plan_passes(const spec::StencilSpec& spec, std::vector<spec::StencilSpec> specs,
                                   bool on_tensor_cores) {
   Passes found{{}, {Engine::cuda, passes_name, Grouping::multiply_adds, "", 0, 0, true, ""}, {}};
-  const bool may_be_bands =
-      on_tensor_cores && (spec::is_half(spec.storage) || spec::is_integer(spec.storage));
+  const bool may_be_bands = on_tensor_cores && spec.storage != spec::Storage::f64;
   double weights = 1;  // of the passes so far
   double growth = 1;   // by them, of the largest cell
   for (spec::StencilSpec& of_pass : specs) {
@@ -295,8 +300,10 @@ std::optional<Passes> plan_passes(const spec::StencilSpec& spec, std::vector<spe
                           of_pass.boundary[static_cast<std::size_t>(axis)]))
         return std::nullopt;
     }
-    std::optional<PassPlan> pass = may_be_bands ? fastest_pass_of_half(spec, of_pass, axes, growth)
-                                                : fastest_pass(of_pass, axes, spec.dimensions);
+    std::optional<PassPlan> pass =
+        may_be_bands
+            ? fastest_pass_or_band(of_pass, axes, input_of_band(spec.storage, growth), spec.dimensions)
+            : fastest_pass(of_pass, axes, spec.dimensions);
     if (!pass) return std::nullopt;
     weights *= pass->plan.weights.packed_sum;
     growth *= magnitude_of(pass->plan.weights);

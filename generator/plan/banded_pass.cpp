@@ -102,6 +102,7 @@ void add_operands(const RoundedWeights& weights, const BandedList& scheme, Contr
       const int term = scheme.remainder_weight + i;
       contraction.products.push_back({0, 0, first + term, term, 0, 1, 0});
     }
+    if (contraction.inputs.count == 3) contraction.products.push_back({0, 0, first, 0, 0, 2, 0});
   }
 }
 
@@ -125,7 +126,7 @@ std::optional<KernelPlan> plan_banded_pass(const spec::StencilSpec& pass, const 
   Problem problem{pass, plan.op, plan.engine, plan.tap_rows, std::move(*weights)};
   plan.contraction = contract_taps(problem);
   plan.contraction.grouping = Grouping::banded_list;
-  plan.contraction.inputs.count = are_operands(pass.storage, input.type) ? 1 : 2;
+  plan.contraction.inputs.count = are_operands(pass.storage, input.type) ? 1 : input.terms;
   plan.contraction.mapping.name = "band";
   plan.contraction.sources = {Source{}};
   Offer<BandedList> offer = BandedList::plan(problem, plan.contraction);

@@ -10,6 +10,7 @@ namespace spidergen::plan {
 /// What a pass may count on of its input, beside its storage.
 struct PassInput {
   OperandType type = OperandType::f16;  ///< of the operands
+  int terms = 2;                        ///< of a cell that is no operand; three, of bf16, have all of an f32
   double largest = 0;                   ///< magnitude of a finite cell; bf16 operands hold any
 };
 

@@ -257,16 +257,30 @@ ErrorBound bound_composed(const spec::StencilSpec& spec, const KernelPlan& plan)
   return bound;
 }
 
+/// The part of a pass of three terms, of f32 cells with all their digits. Terms are below 2^-7 and 2^-15 of a
+/// cell, 2^-8 and 2^-16 of a weight: products that are left out are below 2^-22 + 2^-31. Leading ones are cut
+/// in chains of a panel's four chunks, whose sums are rounded; the others, below 2^-6 in all, in one chain.
+double error_of_three_terms(const BandedList& scheme) {
+  constexpr double left_out = 0x1p-22 + 0x1p-31;
+  constexpr int chain = 4;
+  constexpr double size_of_others = 0x1p-6;
+  const double sums = (scheme.chunks + chain - 1 + chain - 1) / chain + 1;
+  const double others = scheme.chunks * (scheme.products_of_chunk(3) - 1);
+  return left_out + error_of_mma * (chain + size_of_others * others) + sums * f32_rounding;
+}
+
 /// A pass as a band matrix: products that are cut, and what two terms leave of an input. Of f16 that is
 /// 2^-23, and the product of both remainders 2^-22; of bf16 2^-17, and that with a third term of a weight
 /// 2^-25.
 ErrorBound bound_banded_list(const spec::StencilSpec& spec, const KernelPlan& plan) {
   const auto& scheme = std::get<BandedList>(plan.scheme);
   const bool f16 = plan.weights.type == OperandType::f16;
-  const bool splits = plan.contraction.inputs.count == 2;
+  const int terms = plan.contraction.inputs.count;
+  const bool splits = terms == 2;
   const double split = !splits ? 0 : f16 ? 0x1p-23 + 0x1p-22 : 0x1p-17 + 0x1p-25;
   ErrorBound bound;
-  bound.sum = higher_orders * (split + error_of_mma * plan.contraction.longest_chain());
+  bound.sum = higher_orders * (terms == 3 ? error_of_three_terms(scheme)
+                                          : split + error_of_mma * plan.contraction.longest_chain());
   bound.absolute = scheme.result_scale * least_normal_f32;
   // A remainder may be no normal number.
   if (splits && f16)

@@ -4,7 +4,7 @@
 
 Lists along each axis, of all storages, results and rules, one for each axis, that reach up to MOST points: each image of a batch has
 the bits that it has by itself, wherever it lies in memory, and the numbers that scipy.ndimage gives in double precision, list by list,
-within the bound of the generated file. With --bands fields are of 8 and 16 bits, in 2D and 3D, and lists reach MOST points or half as
+within the bound of the generated file. With --bands fields are no f64, in 2D and 3D, and lists reach MOST points or half as
 far, which tensor cores take as bands. With --backend cuda arrays are those of CuPy, or else of PyTorch."""
 
 import json
@@ -34,7 +34,7 @@ class Case(check_images.Case):
         self.seed, self.backend = seed, backend
         self.bands = bands
         self.dimensions = int(self.rng.integers(1 + bands, 4))
-        self.storage = self.pick("f16", "bf16", *INTEGERS) if bands else self.pick(*FLOATS, *FLOATS, *INTEGERS)
+        self.storage = self.pick("f16", "bf16", "f32", *INTEGERS) if bands else self.pick(*FLOATS, *FLOATS, *INTEGERS)
         self.output = self.pick(None, None, *FLOATS, *INTEGERS)
         self.result = self.output or self.storage
         self.lists = [self.make_list(most) for _ in range(self.dimensions)]

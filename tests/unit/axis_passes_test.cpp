@@ -131,6 +131,21 @@ TEST(AxisPasses, OfSixteenBitsAreBandsOnTensorCores) {
   }
 }
 
+TEST(AxisPasses, OfWordsAreBandsOfAllTheirDigitsWhereListsAreLong) {
+  List wide;
+  for (int i = 0; i < 201; ++i) wide.push_back(1 + 0.01 * i);
+  const KernelPlan plan = make_plan(product({1}, wide, wide, spec::Storage::f32)).plan;
+  ASSERT_EQ(plan.passes.size(), 2U);
+  const int chunks = 14;
+  for (const PassPlan& pass : plan.passes) {
+    ASSERT_EQ(scheme_name(pass.plan.scheme), BandedList::name);
+    EXPECT_EQ(pass.plan.contraction.inputs.count, 3);
+    EXPECT_EQ(pass.plan.contraction.chained_products(), chunks * (3 + 2 + 1));
+  }
+  const double roundings = 2 * (201 + 1) * 0x1p-24;
+  EXPECT_LT(plan.error_bound.sum, roundings) << "that of lists on CUDA cores";
+}
+
 spec::StencilSpec lists_of(int reach) {
   const List ones(static_cast<std::size_t>(2 * reach + 1), 1);
   spec::StencilSpec spec = product({1}, {1}, {1}, spec::Storage::f32);
@@ -155,7 +170,7 @@ TEST(AxisPasses, OfListsAreTheOnlyPlan) {
   const PlanResult planned = make_plan(spec);
   ASSERT_FALSE(planned.diagnostics.has_errors());
   ASSERT_EQ(planned.plan.passes.size(), 3U);
-  for (const PassPlan& pass : planned.plan.passes) EXPECT_EQ(scheme_name(pass.plan.scheme), OneList::name);
+  for (const PassPlan& pass : planned.plan.passes) EXPECT_EQ(scheme_name(pass.plan.scheme), BandedList::name);
   EXPECT_EQ(planned.plan.weights.sum, 201.0 * 201 * 201);
   EXPECT_TRUE(planned.plan.weights.exact);
   EXPECT_EQ(planned.plan.op.reach_low, (std::array<int, 3>{100, 100, 100}));

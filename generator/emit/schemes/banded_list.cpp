@@ -43,6 +43,7 @@ SchemeText text_of(const plan::BandedList& scheme, const Kernel& kernel) {
   set("leading_products", scheme.leading_products);
   set("remainder_weight", scheme.remainder_weight);
   set("remainder_products", scheme.remainder_products);
+  set("line_warps", scheme.line_warps);
   set("walk", scheme.walk);
   set("blocks_per_multiprocessor", scheme.blocks_per_multiprocessor);
   set_scale("input_scale", scheme.input_scale);
@@ -56,12 +57,13 @@ void describe(const plan::BandedList& scheme, const plan::KernelPlan& plan, Line
       spec::axis_letters[static_cast<std::size_t>(scheme.axis)], plan.contraction.chained_products());
 }
 
-std::string json_of(const plan::BandedList& scheme, const plan::KernelPlan& /*plan*/) {
+std::string json_of(const plan::BandedList& scheme, const plan::KernelPlan& plan) {
   return fmt::format(
-      "{{\"axis\": \"{}\", \"taps\": [{}, {}], \"chunks\": {}, \"products_of_chunk\": {}, \"walk\": {}, "
+      "{{\"axis\": \"{}\", \"taps\": [{}, {}], \"chunks\": {}, \"products_of_chunk\": {}, "
+      "\"line_warps\": {}, \"walk\": {}, "
       "\"blocks_per_multiprocessor\": {}, \"shared_bytes\": {}}}",
       spec::axis_letters[static_cast<std::size_t>(scheme.axis)], scheme.first_tap, scheme.last_tap,
-      scheme.chunks, scheme.leading_products + scheme.remainder_products, scheme.walk,
+      scheme.chunks, scheme.products_of_chunk(plan.contraction.inputs.count), scheme.line_warps, scheme.walk,
       scheme.blocks_per_multiprocessor, scheme.shared_bytes);
 }
 

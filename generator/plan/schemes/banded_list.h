@@ -29,11 +29,16 @@ struct BandedList {
   double input_scale = 1;      ///< a power of two: of cells, before they become operands
   double remainder_scale = 1;  ///< another: of what their first term leaves
   double result_scale = 1;     ///< undoes that of inputs and of weights
+  int line_warps = 4;          ///< of a block's four, those whose lines differ
   int walk = 0;                ///< outputs of a block along the axis
   int blocks_per_multiprocessor = 1;
   int estimated_registers = 0;
   int shared_bytes = 0;
 
+  /// Third terms of inputs, where they have them, meet the weights' first.
+  [[nodiscard]] int products_of_chunk(int input_terms) const {
+    return leading_products + remainder_products + (input_terms == 3 ? 1 : 0);
+  }
   static bool takes(const Problem& problem, const Contraction& contraction);
   /// Of a contraction whose inputs and operands are those of a banded pass.
   static Offer<BandedList> plan(const Problem& problem, const Contraction& contraction);

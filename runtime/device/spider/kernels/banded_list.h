@@ -1,15 +1,18 @@
 /// Taps that lie one behind the other along one axis, many, on tensor cores: the field times a band matrix.
 ///
-/// A block has 64 lines that run along the axis and walks along it in steps of 64 outputs. Cells wait in
-/// shared memory as operands: a ring of panels of 64 rows by 64 columns, of which a step reads all, the 64
-/// inputs that its first outputs begin with in the first. Numbers that an operand does not hold exactly are a
-/// sum of two, in panels of their own.
+/// A block has up to 64 lines that run along the axis and walks along it. Cells wait in shared memory, a ring
+/// of panels of 64 inputs of each line; those that a step adds are copied while the one before computes.
+/// Cells of 16 bits and bytes are operands there. Numbers that an operand does not hold exactly are f32 cells
+/// there, and a sum of two or three terms in registers.
 ///
-/// A warp has 16 lines and all 64 outputs: four groups of 16. A chunk of 16 inputs meets group i with the
+/// A warp has 16 lines and 64 outputs of each: four groups of 16. A chunk of 16 inputs meets group i with the
 /// band's operand that lies i chunks behind, so that each operand is loaded once a step. Along y and z it is
 /// A, 16 outputs by 16 inputs, and B are the cells; along x it is B, of two times eight outputs, in the same
 /// registers. So a lane has pairs of neighbouring columns either way. Groups begin at multiples of 16 cells
 /// from the field's first: a sum adds in the same order however a field is cut.
+///
+/// Three terms have all digits of f32. There the products of leading terms, which tensor cores cut, are added
+/// panel by panel, rounded to nearest; all others have sums of their own, which are small.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/values/cells.h; OutCells, where results are others; Operands: of
@@ -20,9 +23,10 @@
 /// - input_terms; input_scale: of cells before they are operands; remainder_scale: of what is left of them;
 /// - weight_terms; operand(i, lane): where the vector of a lane is of chunk i / weight_terms;
 /// - leading_products: terms of weights that the first terms of inputs meet; remainder_weight,
-///   remainder_products: the first of those that the second ones meet, and how many;
+///   remainder_products: the first of those that the second ones meet, and how many; third ones meet one;
 /// - result_scale: of sums;
-/// - walk: outputs of a block along the axis, a multiple of 64; blocks_per_multiprocessor;
+/// - line_warps: of a block's four, warps whose lines differ; the others have other outputs of these lines;
+/// - walk: outputs of a block along the axis, whole steps; blocks_per_multiprocessor;
 /// - rules(): the boundary of the axis.
 #pragma once
 
@@ -76,20 +80,32 @@ struct BandedList {
   static_assert(Stencil::dimensions > 1, "a 1D field has one line");
 
   static constexpr int warps = banded_list_warps;
+  static constexpr int line_warps = Stencil::line_warps;
+  static constexpr int output_warps = warps / line_warps;
   static constexpr int threads = warps * 32;
   static constexpr int group = 16;  ///< outputs along the axis, and inputs of a chunk
-  static constexpr int groups = 4;  ///< of a step
-  static constexpr int side = 64;   ///< of a panel: outputs of a step, and lines
-  static constexpr int vector_cells = 8;
-  static constexpr int panels = (chunks + groups - 1 + groups - 1) / groups;
-  static_assert(Stencil::walk % side == 0 && (!along_x || Stencil::low % vector_cells == 0));
-  static constexpr int row_extent = axis_x == axis ? side : axis == 1 ? Stencil::walk : 1;  ///< of a block
+  static constexpr int groups = 4;  ///< of a warp
+  static constexpr int side = 64;   ///< of a panel along the axis: outputs of a warp
+  static constexpr int lines = group * line_warps;
+  static constexpr int step = side * output_warps;                            ///< outputs along the axis
+  static constexpr int panels = (chunks + groups - 1 + groups - 1) / groups;  ///< that a warp reads in a step
+  static constexpr int panels_of_step = panels + output_warps - 1;
+  static constexpr int slots = panels_of_step + output_warps;
+  static_assert(Stencil::walk % step == 0 && (!along_x || Stencil::low % 8 == 0));
+  static constexpr int row_extent = axis_x == axis ? lines : axis == 1 ? Stencil::walk : 1;  ///< of a block
   static constexpr int plane_extent = axis == 0 ? Stencil::walk : 1;
-  static constexpr int column_extent = along_x ? Stencil::walk : side;
+  static constexpr int column_extent = along_x ? Stencil::walk : lines;
 
-  static constexpr int row_bytes = side * 2;
-  static constexpr int panel_bytes = side * row_bytes;
-  static constexpr int shared_bytes = panels * input_terms * panel_bytes;
+  /// Cells that become several terms wait as f32.
+  static constexpr bool splits = input_terms > 1;
+  using PanelCells = std::conditional_t<splits, F32Cells, typename Operands::Cells>;
+  static constexpr bool tiles_take_turns = splits && !along_x;       ///< with lines, one by one
+  static constexpr bool copies = std::is_same_v<Cells, PanelCells>;  ///< cells as they are
+  static constexpr int vector_bytes = 16;
+  static constexpr int vector_cells = vector_bytes / PanelCells::element_bytes;
+  static constexpr int row_vectors = (along_x ? side : lines) / vector_cells;  ///< of a panel
+  static constexpr int panel_bytes = side * lines * PanelCells::element_bytes;
+  static constexpr int shared_bytes = slots * panel_bytes;
 
   /// Cells of the field, from its first: rows and columns as panels have them.
   struct Window {
@@ -105,12 +121,19 @@ struct BandedList {
     const Element* cells;  ///< the cell in row 0 and column 0
     OutElement* results;
     std::int64_t input_stride, output_stride;  ///< from row to row
-    Window outputs, inputs;                    ///< that are needed
+    Window outputs;                            ///< that are needed
     std::int32_t start;                        ///< the first output of the first group, along the axis
     std::int32_t first_line;                   ///< along y and z a multiple of 8
     std::int32_t extent[2];                    ///< rows and columns of the field
     bool aligned_input, aligned_output;
 
+    /// Those that are needed.
+    SPIDER_DEVICE Window inputs() const {
+      Window window = outputs;
+      (along_x ? window.column_begin : window.row_begin) += Stencil::first_tap;
+      (along_x ? window.column_end : window.row_end) += Stencil::last_tap;
+      return window;
+    }
     SPIDER_DEVICE std::int32_t end_along() const { return along_x ? outputs.column_end : outputs.row_end; }
     /// Of panel i of the walk.
     SPIDER_DEVICE std::int32_t first_row(int i) const {
@@ -121,91 +144,64 @@ struct BandedList {
     }
   };
 
-  /// A thread's cells of a panel: vectors of eight neighbours.
-  static constexpr int thread_vectors = side * side / vector_cells / threads;
+  /// A thread's cells of a panel: vectors of neighbours.
+  static constexpr int thread_vectors = side * lines / vector_cells / threads;
   static constexpr int vector_words = vector_cells * Cells::element_bytes / 4;
-  using Fetched = std::uint32_t[thread_vectors][vector_words];
+  using Words = std::uint32_t[vector_words];
 
-  SPIDER_DEVICE static int vector_row(int i) { return thread_index() / 8 + i * (threads / 8); }
-  SPIDER_DEVICE static int vector_column() { return thread_index() % 8 * vector_cells; }
+  SPIDER_DEVICE static int vector_row(int i) {
+    return thread_index() / row_vectors + i * (threads / row_vectors);
+  }
+  SPIDER_DEVICE static int vector_column() { return thread_index() % row_vectors * vector_cells; }
   SPIDER_DEVICE static int thread_index() { return device::warp_index() * 32 + device::lane_index(); }
 
-  /// Where eight neighbours are: neighbouring rows use different banks.
-  SPIDER_DEVICE static Shared operand_place(int slot, int term, int row, int column) {
-    return static_cast<Shared>((slot * input_terms + term) * panel_bytes + row * row_bytes +
-                               (column / vector_cells ^ row % vector_cells) * 16);
+  /// Where a cell is, of the vectors that the rows of a panel have: those that lanes read together lie in
+  /// different banks. Operands are read in eight rows, f32 cells in four, along y every other one.
+  SPIDER_DEVICE static Shared panel_place(int slot, int row, int column) {
+    int other = row / (row_vectors < 8 ? 8 / row_vectors : 1) % (row_vectors < 8 ? row_vectors : 8);
+    if constexpr (splits) other = 2 * ((along_x ? row : row / 2) % 4);
+    const int vector = (row * row_vectors + column / vector_cells) ^ other;
+    return static_cast<Shared>(slot * panel_bytes + vector * vector_bytes +
+                               column % vector_cells * PanelCells::element_bytes);
   }
 
   /// Are all needed cells of a panel in the field?
   SPIDER_DEVICE static bool is_plain(const Place& place, int i) {
-    const Window& needed = place.inputs;
-    const auto lies_in = [](std::int32_t first, std::int32_t begin, std::int32_t end, std::int32_t extent) {
+    const Window needed = place.inputs();
+    const auto lies_in = [](std::int32_t first, int count, std::int32_t begin, std::int32_t end,
+                            std::int32_t extent) {
       const std::int32_t low = first > begin ? first : begin;
-      const std::int32_t high = first + side < end ? first + side : end;
+      const std::int32_t high = first + count < end ? first + count : end;
       return low >= high || (low >= 0 && high <= extent);
     };
+    constexpr int rows = along_x ? lines : side;
+    constexpr int columns = along_x ? side : lines;
     return place.aligned_input &&
-           lies_in(place.first_row(i), needed.row_begin, needed.row_end, place.extent[0]) &&
-           lies_in(place.first_column(i), needed.column_begin, needed.column_end, place.extent[1]);
+           lies_in(place.first_row(i), rows, needed.row_begin, needed.row_end, place.extent[0]) &&
+           lies_in(place.first_column(i), columns, needed.column_begin, needed.column_end, place.extent[1]);
   }
 
-  /// Requests a thread's cells of a plain panel, in vectors all of whose cells are needed; others are zeros.
-  SPIDER_DEVICE static void fetch(const Place& place, int panel, Fetched& fetched) {
-    const std::int32_t column = place.first_column(panel) + vector_column();
-    const bool needs_columns =
-        column >= place.inputs.column_begin && column + vector_cells <= place.inputs.column_end;
+  /// Stores neighbours as a panel has them.
+  SPIDER_DEVICE static void put(int slot, int row, int column, const Words& words) {
+    Vector vector{};
+    float numbers[vector_cells];
+    if constexpr (!copies) numbers_of_words<Cells, vector_cells>(words, numbers);
     SPIDER_UNROLL
-    for (int i = 0; i < thread_vectors; ++i) {
-      const std::int32_t row = place.first_row(panel) + vector_row(i);
-      const bool needed = needs_columns && row >= place.inputs.row_begin && row < place.inputs.row_end;
-      const Element* const from = place.cells + (row * place.input_stride + column);
-      if constexpr (vector_words == 2) {
-        SPIDER_UNROLL
-        for (int word = 0; word < 2; ++word) fetched[i][word] = 0;
-        device::load_cell_pair_if(needed, from, fetched[i]);
+    for (int k = 0; k < 4; ++k) {
+      if constexpr (copies) {
+        vector.word[k] = words[k];
+      } else if constexpr (splits) {
+        vector.word[k] = device::bits_of(numbers[k]);
       } else {
-        SPIDER_UNROLL
-        for (int first = 0; first < vector_words; first += 4) {
-          Vector vector{};
-          device::load_field_vector_if(needed, reinterpret_cast<const std::uint32_t*>(from) + first, vector);
-          SPIDER_UNROLL
-          for (int word = 0; word < 4; ++word) fetched[i][first + word] = vector.word[word];
-        }
+        vector.word[k] = Operands::pack(numbers[2 * k], numbers[2 * k + 1]);
       }
     }
-  }
-
-  /// Stores eight neighbours as operands.
-  SPIDER_DEVICE static void put(int slot, int row, int column, const std::uint32_t (&words)[vector_words]) {
-    if constexpr (std::is_same_v<Cells, typename Operands::Cells>) {
-      device::store_shared(operand_place(slot, 0, row, column),
-                           Vector{{words[0], words[1], words[2], words[3]}});
-    } else {
-      float numbers[vector_cells];
-      numbers_of_words<Cells, vector_cells>(words, numbers);
-      SPIDER_UNROLL
-      for (int k = 0; k < vector_cells; ++k) numbers[k] *= Stencil::input_scale;
-      SPIDER_UNROLL
-      for (int term = 0; term < input_terms; ++term) {
-        Vector packed{};
-        SPIDER_UNROLL
-        for (int k = 0; k < 4; ++k) {
-          packed.word[k] = Operands::pack(numbers[2 * k], numbers[2 * k + 1]);
-          // The remainder has few digits: this is exact.
-          SPIDER_UNROLL
-          for (int half = 0; half < 2; ++half) {
-            float& number = numbers[2 * k + half];
-            number = (number - Operands::Cells::number(packed.word[k], half)) * Stencil::remainder_scale;
-          }
-        }
-        device::store_shared(operand_place(slot, term, row, column), packed);
-      }
-    }
+    device::store_shared(panel_place(slot, row, column), vector);
   }
 
   /// A cell by the rules of the axis; one that is not needed is zero.
   SPIDER_DEVICE static Element find_cell(const Place& place, std::int32_t row, std::int32_t column) {
-    if (!place.inputs.has(row, column)) return 0;
+    if (!place.inputs().has(row, column)) return 0;
     const std::int32_t index = along_x ? column : row;
     const auto mapped = map_by<Stencil::rules>(index, place.extent[along_x ? 1 : 0]);
     const std::int64_t at =
@@ -216,45 +212,112 @@ struct BandedList {
   }
 
   /// Brings a thread's cells of a panel one by one.
-  SPIDER_DEVICE static void gather(const Place& place, int panel, int slot) {
+  SPIDER_DEVICE static void gather(const Place& place, int panel) {
     constexpr int per_word = 4 / Cells::element_bytes;
     SPIDER_NO_UNROLL
     for (int i = 0; i < thread_vectors; ++i) {
       const std::int32_t row = place.first_row(panel) + vector_row(i);
       const std::int32_t column = place.first_column(panel) + vector_column();
-      std::uint32_t words[vector_words] = {};
+      Words words = {};
       SPIDER_UNROLL
       for (int k = 0; k < vector_cells; ++k) {
         words[k / per_word] |= static_cast<std::uint32_t>(find_cell(place, row, column + k))
                                << (k % per_word * 8 * Cells::element_bytes);
       }
-      put(slot, vector_row(i), vector_column(), words);
+      put(panel % slots, vector_row(i), vector_column(), words);
     }
   }
 
-  /// Stores a plain panel. Of vectors that the needed cells begin or end within these come one by one.
-  SPIDER_DEVICE static void put_all(const Place& place, int panel, int slot, const Fetched& fetched) {
-    SPIDER_UNROLL
-    for (int i = 0; i < thread_vectors; ++i) put(slot, vector_row(i), vector_column(), fetched[i]);
+  /// Begins to bring a thread's cells of a panel; those that are not needed are zeros. Whole vectors come
+  /// from the field where all needed cells lie in it.
+  SPIDER_DEVICE static void bring(const Place& place, int panel) {
+    const Window inputs = place.inputs();
     const std::int32_t column = place.first_column(panel) + vector_column();
     const auto cuts = [column](std::int32_t at) { return column < at && at < column + vector_cells; };
-    if (cuts(place.inputs.column_begin) || cuts(place.inputs.column_end)) gather(place, panel, slot);
+    if (!is_plain(place, panel) || cuts(inputs.column_begin) || cuts(inputs.column_end)) {
+      gather(place, panel);
+      return;
+    }
+    const bool needs_column = column >= inputs.column_begin && column < inputs.column_end;
+    const int slot = panel % slots;
+    SPIDER_UNROLL
+    for (int i = 0; i < thread_vectors; ++i) {
+      const std::int32_t row = place.first_row(panel) + vector_row(i);
+      const bool needed = needs_column && row >= inputs.row_begin && row < inputs.row_end;
+      const Element* const from = place.cells + (row * place.input_stride + column);
+      if constexpr (copies) {
+        const Shared to = panel_place(slot, vector_row(i), vector_column());
+        device::copy_async_if(needed, to, from);
+        device::store_shared_if(!needed, to, Vector{});
+      } else {
+        Words words = {};
+        device::load_cell_pair_if(needed, from, words);
+        put(slot, vector_row(i), vector_column(), words);
+      }
+    }
   }
 
   using Weights = Vector[groups][weight_terms];  ///< of the last four chunks
+  using Inputs = Vector[input_terms];
   /// Along y and z of each group two tiles of eight lines, along x two of eight outputs.
   using Sums = Accumulator[groups][2];
 
+  /// The first of a warp's lines, and how many panels behind the step's first its own first lies.
+  SPIDER_DEVICE static int warp_line() { return device::warp_index() % line_warps * group; }
+  SPIDER_DEVICE static int warp_panel() { return device::warp_index() / line_warps; }
+
   /// A chunk of a panel, of the warp's lines: along x an operand A, else two operands B.
-  SPIDER_DEVICE static Vector load_chunk(int slot, int term, int chunk) {
+  SPIDER_DEVICE static void load_chunk(int slot, int chunk, Inputs& terms) {
     const int lane = device::lane_index();
-    const int line = device::warp_index() * group;
-    const int low = lane % 16;
-    const int high = lane / 16 * 8;
-    if constexpr (along_x) {
-      return device::load_matrices(operand_place(slot, term, line + low, chunk * group + high));
+    if constexpr (splits) {
+      SPIDER_UNROLL
+      for (int i = 0; i < 2; ++i) {
+        float numbers[2][2];
+        load_numbers(slot, chunk, i, numbers);
+        SPIDER_UNROLL
+        for (int k = 0; k < 2; ++k) split(numbers[k], along_x ? 2 * i + k : 2 * k + i, terms);
+      }
     } else {
-      return device::load_matrices_transposed(operand_place(slot, term, chunk * group + low, line + high));
+      const int low = lane % 16;
+      const int high = lane / 16 * 8;
+      if constexpr (along_x) {
+        terms[0] = device::load_matrices(panel_place(slot, warp_line() + low, chunk * group + high));
+      } else {
+        terms[0] =
+            device::load_matrices_transposed(panel_place(slot, chunk * group + low, warp_line() + high));
+      }
+    }
+  }
+
+  /// The f32 inputs of two words of a chunk's operands. Along x these are of lines that are eight apart,
+  /// along y and z of neighbouring lines, which tiles have in turn.
+  SPIDER_DEVICE static void load_numbers(int slot, int chunk, int i, float (&numbers)[2][2]) {
+    const int lane = device::lane_index();
+    const int input = chunk * group + 8 * i + 2 * (lane % 4);
+    SPIDER_UNROLL
+    for (int k = 0; k < 2; ++k) {
+      const Pair pair =
+          device::load_shared_pair(along_x ? panel_place(slot, warp_line() + lane / 4 + 8 * k, input)
+                                           : panel_place(slot, input + k, warp_line() + lane / 4 * 2));
+      SPIDER_UNROLL
+      for (int j = 0; j < 2; ++j) (along_x ? numbers[k][j] : numbers[j][k]) = device::float_of(pair.word[j]);
+    }
+  }
+
+  /// Two inputs as word i of each term. What a term leaves is exact. Of three, each is what remains cut to
+  /// the high half of its bits: the first of a finite cell is finite, and the last leaves nothing.
+  SPIDER_DEVICE static void split(float (&numbers)[2], int i, Inputs& terms) {
+    SPIDER_UNROLL
+    for (int half = 0; half < 2; ++half) numbers[half] *= Stencil::input_scale;
+    SPIDER_UNROLL
+    for (int term = 0; term < input_terms; ++term) {
+      std::uint32_t& word = terms[term].word[i];
+      word = input_terms == 3
+                 ? device::join_high_halves(device::bits_of(numbers[0]), device::bits_of(numbers[1]))
+                 : Operands::pack(numbers[0], numbers[1]);
+      SPIDER_UNROLL
+      for (int half = 0; half < 2; ++half)
+        numbers[half] = (numbers[half] - Operands::Cells::number(word, half)) * Stencil::remainder_scale;
     }
   }
 
@@ -269,16 +332,16 @@ struct BandedList {
     }
   }
 
-  /// Adds the chunks of panel `turn` of a step's to all groups that they reach. `everywhere`: that is all.
+  /// Adds the chunks of panel `turn` of a warp's to all groups that they reach. `everywhere`: that is all.
+  /// `leading`: sums of products of first terms; those of the others may be the same.
   template <bool everywhere>
-  SPIDER_DEVICE static void add_panel(int turn, int slot, Weights& weights, Sums& sums) {
+  SPIDER_DEVICE static void add_panel(int turn, int slot, Weights& weights, Sums& leading, Sums& others) {
     SPIDER_UNROLL
     for (int k = 0; k < groups; ++k) {
       const int chunk = groups * turn + k;
       if (!everywhere && chunk >= chunks + groups - 1) continue;
-      Vector cells[input_terms];
-      SPIDER_UNROLL
-      for (int term = 0; term < input_terms; ++term) cells[term] = load_chunk(slot, term, k);
+      Inputs inputs;
+      load_chunk(slot, k, inputs);
       if (everywhere || chunk < chunks) {
         SPIDER_UNROLL
         for (int term = 0; term < weight_terms; ++term) {
@@ -287,65 +350,102 @@ struct BandedList {
         }
       }
       SPIDER_UNROLL
-      for (int i = 0; i < groups; ++i) {
-        if (!everywhere && (chunk < i || chunk - i >= chunks)) continue;
-        const Vector(&of_group)[weight_terms] = weights[(k - i + groups) % groups];
+      for (int of_input = 0; of_input < input_terms; ++of_input) {
+        const int first = of_input == 1 ? Stencil::remainder_weight : 0;
+        const int count = of_input == 0   ? Stencil::leading_products
+                          : of_input == 1 ? Stencil::remainder_products
+                                          : 1;
         SPIDER_UNROLL
-        for (int term = 0; term < Stencil::leading_products; ++term)
-          multiply(sums[i], of_group[term], cells[0]);
-        SPIDER_UNROLL
-        for (int term = 0; term < Stencil::remainder_products; ++term)
-          multiply(sums[i], of_group[Stencil::remainder_weight + term], cells[input_terms - 1]);
+        for (int term = first; term < first + count; ++term) {
+          SPIDER_UNROLL
+          for (int i = 0; i < groups; ++i) {
+            if (!everywhere && (chunk < i || chunk - i >= chunks)) continue;
+            multiply(of_input + term == 0 ? leading[i] : others[i], weights[(k - i + groups) % groups][term],
+                     inputs[of_input]);
+          }
+        }
       }
     }
   }
 
-  /// The sums of a step, whose first panel is in `first_slot`.
-  SPIDER_DEVICE static void add_up(int first_slot, Sums& sums) {
-    constexpr int full_turns = chunks / groups;  // but for the first one
-    constexpr int first_end = full_turns > 1 ? full_turns : 1;
-    const auto slot_of = [first_slot](int turn) {
-      return first_slot + turn < panels ? first_slot + turn : first_slot + turn - panels;
-    };
-    Weights weights;
-    add_panel<false>(0, first_slot, weights, sums);
-    SPIDER_NO_UNROLL
-    for (int turn = 1; turn < full_turns; ++turn) add_panel<true>(turn, slot_of(turn), weights, sums);
-    SPIDER_UNROLL
-    for (int turn = first_end; turn < panels; ++turn) add_panel<false>(turn, slot_of(turn), weights, sums);
-  }
-
-  /// Stores a warp's results of a step whose first output is `first`.
-  template <bool whole>
-  SPIDER_DEVICE static void store(const Place& place, std::int32_t first, const Sums& sums) {
-    const int lane = device::lane_index();
-    const std::int32_t line = place.first_line + device::warp_index() * group;
-    const std::int32_t row = (along_x ? line : first) + lane / 4;
-    const std::int32_t column = (along_x ? first : line) + 2 * (lane % 4);
+  SPIDER_DEVICE static void add(const Sums& of_panel, Sums& sums) {
     SPIDER_UNROLL
     for (int i = 0; i < groups; ++i) {
       SPIDER_UNROLL
       for (int half = 0; half < 2; ++half) {
         SPIDER_UNROLL
-        for (int below = 0; below < 2; ++below) {
-          const std::int32_t at_row = row + 8 * below + (along_x ? 0 : group * i);
-          const std::int32_t at_column = column + 8 * half + (along_x ? group * i : 0);
-          const float numbers[2] = {sums[i][half].value[2 * below] * Stencil::result_scale,
-                                    sums[i][half].value[2 * below + 1] * Stencil::result_scale};
-          store_pair<whole>(place, at_row, at_column, numbers);
+        for (int k = 0; k < 4; ++k) sums[i][half].value[k] += of_panel[i][half].value[k];
+      }
+    }
+  }
+
+  /// The same where others have sums of their own.
+  template <bool everywhere>
+  SPIDER_DEVICE static void add_turn(int turn, int panel, Weights& weights, Sums& sums, Sums& others) {
+    if constexpr (input_terms < 3) {
+      add_panel<everywhere>(turn, panel % slots, weights, sums, sums);
+    } else {
+      Sums leading = {};
+      add_panel<everywhere>(turn, panel % slots, weights, leading, others);
+      add(leading, sums);
+    }
+  }
+
+  /// The sums of a warp, whose first panel is `first`.
+  SPIDER_DEVICE static void add_up(int first, Sums& sums) {
+    constexpr int full_turns = chunks / groups;  // but for the first one
+    constexpr int first_end = full_turns > 1 ? full_turns : 1;
+    Weights weights;
+    Sums others = {};
+    add_turn<false>(0, first, weights, sums, others);
+    SPIDER_NO_UNROLL
+    for (int turn = 1; turn < full_turns; ++turn) add_turn<true>(turn, first + turn, weights, sums, others);
+    SPIDER_UNROLL
+    for (int turn = first_end; turn < panels; ++turn)
+      add_turn<false>(turn, first + turn, weights, sums, others);
+    if constexpr (input_terms == 3) add(others, sums);
+  }
+
+  /// Stores a warp's results, of which `first` is the first output.
+  template <bool whole>
+  SPIDER_DEVICE static void store(const Place& place, std::int32_t first, const Sums& sums) {
+    const int lane = device::lane_index();
+    const std::int32_t line = place.first_line + warp_line();
+    const std::int32_t row = (along_x ? line : first) + lane / 4;
+    const std::int32_t column = along_x ? first : line;
+    SPIDER_UNROLL
+    for (int i = 0; i < groups; ++i) {
+      SPIDER_UNROLL
+      for (int below = 0; below < 2; ++below) {
+        const std::int32_t at_row = row + 8 * below + (along_x ? 0 : group * i);
+        const std::int32_t at_column = column + (along_x ? group * i : 0);
+        float numbers[4];
+        SPIDER_UNROLL
+        for (int half = 0; half < 2; ++half) {
+          SPIDER_UNROLL
+          for (int k = 0; k < 2; ++k) {
+            numbers[tiles_take_turns ? 2 * k + half : 2 * half + k] =
+                sums[i][half].value[2 * below + k] * Stencil::result_scale;
+          }
+        }
+        constexpr int neighbours = tiles_take_turns ? 4 : 2;
+        SPIDER_UNROLL
+        for (int k = 0; k < 4; k += neighbours) {
+          store_neighbours<whole, neighbours>(place, at_row, at_column + lane % 4 * neighbours + 4 * k,
+                                              numbers + k);
         }
       }
     }
   }
-  template <bool whole>
-  SPIDER_DEVICE static void store_pair(const Place& place, std::int32_t row, std::int32_t column,
-                                       const float (&numbers)[2]) {
+  template <bool whole, int count>
+  SPIDER_DEVICE static void store_neighbours(const Place& place, std::int32_t row, std::int32_t column,
+                                             const float* numbers) {
     OutElement* const to = place.results + (row * place.output_stride + column);
-    if constexpr (whole && OutCells::element_bytes > 1) {
-      store_cells<OutCells, 2>(to, numbers);
+    if constexpr (whole && count * OutCells::element_bytes > 2) {
+      store_cells<OutCells, count>(to, numbers);
     } else {
       SPIDER_UNROLL
-      for (int k = 0; k < 2; ++k) {
+      for (int k = 0; k < count; ++k) {
         device::store_field_if(whole || place.outputs.has(row, column + k), to + k,
                                cell_of_number<OutCells>(numbers[k]));
       }
@@ -384,9 +484,6 @@ struct BandedList {
     place.input_stride = field.input_stride[row_axis];
     place.output_stride = field.output_stride[row_axis];
     place.outputs = {begin[row_axis], end[row_axis], begin[axis_x], end[axis_x]};
-    place.inputs = place.outputs;
-    (along_x ? place.inputs.column_begin : place.inputs.row_begin) += Stencil::first_tap;
-    (along_x ? place.inputs.column_end : place.inputs.row_end) += Stencil::last_tap;
     place.start = begin[axis] / group * group;
     place.first_line = along_x ? begin[row_axis] : first[axis_x];
     place.extent[0] = static_cast<std::int32_t>(field.extent[row_axis]);
@@ -401,44 +498,38 @@ struct BandedList {
     const Window& needed = place.outputs;
     if (needed.row_begin >= needed.row_end || needed.column_begin >= needed.column_end) return;
     SPIDER_NO_UNROLL
-    for (int panel = 0; panel < panels; ++panel) {
-      if (is_plain(place, panel)) {
-        Fetched fetched;
-        fetch(place, panel, fetched);
-        put_all(place, panel, panel, fetched);
-      } else {
-        gather(place, panel, panel);
-      }
-    }
-    int slot = 0;  // of the step's first panel
-    int panel = panels;
+    for (int panel = 0; panel < panels_of_step; ++panel) bring(place, panel);
+    int panel = 0;  // the step's first
     SPIDER_NO_UNROLL
-    for (std::int32_t first = place.start; first < place.end_along(); first += side) {
+    for (std::int32_t first = place.start; first < place.end_along(); first += step) {
+      device::copy_async_commit();
+      device::copy_async_wait<0>();
       device::sync_block();
-      const bool is_last = first + side >= place.end_along();
-      const bool plain = !is_last && is_plain(place, panel);
-      Fetched fetched;
-      if (plain) fetch(place, panel, fetched);
-      Sums sums = {};
-      add_up(slot, sums);
-      const bool lines_are_whole =
-          along_x ? needed.row_end - place.first_line >= side
-                  : needed.column_begin <= place.first_line && needed.column_end - place.first_line >= side;
-      const std::int32_t begin = along_x ? needed.column_begin : needed.row_begin;
-      if (place.aligned_output && lines_are_whole && begin <= first && first + side <= place.end_along()) {
-        store<true>(place, first, sums);
-      } else {
-        store<false>(place, first, sums);
+      if (first + step < place.end_along()) {
+        SPIDER_NO_UNROLL
+        for (int i = 0; i < output_warps; ++i) bring(place, panel + panels_of_step + i);
       }
-      if (is_last) return;
-      device::sync_block();
-      if (plain) {
-        put_all(place, panel, slot, fetched);
-      } else {
-        gather(place, panel, slot);
+      const std::int32_t first_of_warp = first + warp_panel() * side;
+      if (first_of_warp < place.end_along()) {
+        Sums sums = {};
+        add_up(panel + warp_panel(), sums);
+        store_all(place, first_of_warp, sums);
       }
-      slot = slot + 1 < panels ? slot + 1 : 0;
-      ++panel;
+      panel += output_warps;
+    }
+  }
+
+  /// Stores a warp's results, in pairs where all are wanted.
+  SPIDER_DEVICE static void store_all(const Place& place, std::int32_t first, const Sums& sums) {
+    const Window& needed = place.outputs;
+    const bool lines_are_whole =
+        along_x ? needed.row_end - place.first_line >= lines
+                : needed.column_begin <= place.first_line && needed.column_end - place.first_line >= lines;
+    const std::int32_t begin = along_x ? needed.column_begin : needed.row_begin;
+    if (place.aligned_output && lines_are_whole && begin <= first && first + side <= place.end_along()) {
+      store<true>(place, first, sums);
+    } else {
+      store<false>(place, first, sums);
     }
   }
 };
@@ -446,15 +537,14 @@ struct BandedList {
 template <class Stencil>
 constexpr SweepForm banded_list_form() {
   using Kernel = BandedList<Stencil>;
-  constexpr int vector_bytes = 16;
   SweepForm form{};
   form.sweep = SweepFunction{sweep_banded_list<Stencil>};
   Tiling& tiling = form.tiling;
   tiling.kind = TilingKind::boxes;
   tiling.warps_per_block = Kernel::warps;
   tiling.shared_bytes = Kernel::shared_bytes;
-  tiling.input_alignment = vector_bytes;
-  tiling.output_alignment = vector_bytes;
+  tiling.input_alignment = Kernel::vector_bytes;
+  tiling.output_alignment = Kernel::vector_bytes;
   tiling.tile_extent[0] = Kernel::plane_extent;
   tiling.tile_extent[1] = Kernel::row_extent;
   tiling.tile_extent[2] = Kernel::column_extent;

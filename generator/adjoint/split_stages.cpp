@@ -20,13 +20,27 @@ bool is_stored_exactly(const AdjointSystem& system) {
          std::all_of(system.fields.begin(), system.fields.end(), is_alike);
 }
 
-bool can_split(const AdjointStage& stage) {
+/// Is the transposed read the sum of a field's cells at the opposite taps, a field with the derivative's
+/// faces? Constants of derivatives are 0.
+bool reads_a_field(const spec::SystemField& bar, const Transposed& read) {
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    const bool is_crossed = std::any_of(read.taps.begin(), read.taps.end(),
+                                        [axis](const spec::Tap& tap) { return tap.at[axis] != 0; });
+    const spec::BoundaryRule low = bar.boundary[axis].low.rule;
+    const bool is_field = low == bar.boundary[axis].high.rule &&
+                          (low == spec::BoundaryRule::constant || low == spec::BoundaryRule::periodic);
+    if (is_crossed && !is_field) return false;
+  }
+  return true;
+}
+
+bool can_split(const AdjointSystem& system, const AdjointStage& stage) {
   bool reads = false;
   for (const AdjointAssignment& one : stage.assignments) {
-    reads = reads || !one.transposed.empty();
-    if (std::any_of(one.transposed.begin(), one.transposed.end(),
-                    [](const Transposed& read) { return !read.is_plain; }))
-      return false;
+    for (const Transposed& read : one.transposed) {
+      if (!reads_a_field(system.fields[static_cast<std::size_t>(one.field)], read)) return false;
+      reads = true;
+    }
   }
   return reads && stage.assignments.size() > 1;
 }
@@ -101,8 +115,7 @@ class StageSplitter {
     return place;
   }
 
-  /// A field for what is read around points into a derivative, with its faces: a plain read takes values that
-  /// are 0 where the derivative is 0, and repeat where that repeats.
+  /// A field for what is read around points into a derivative, with its faces.
   int add_field(int bar) {
     spec::SystemField field = system_.fields[static_cast<std::size_t>(bar)];
     field.name += "_term";
@@ -123,7 +136,7 @@ AdjointSystem split_stages(AdjointSystem system) {
   std::vector<AdjointStage> stages;
   StageSplitter splitter(system);
   for (const AdjointStage& stage : std::exchange(system.stages, {})) {
-    std::vector<AdjointStage> parts = can_split(stage) ? splitter.split(stage) : std::vector{stage};
+    std::vector<AdjointStage> parts = can_split(system, stage) ? splitter.split(stage) : std::vector{stage};
     stages.insert(stages.end(), parts.begin(), parts.end());
   }
   system.stages = std::move(stages);

@@ -6,8 +6,8 @@ namespace spidergen::adjoint {
 
 /// The adjoint with each stage of several results split, where that changes no value: the values that are
 /// read around points go to further fields first, and each stage after that adds one sum of such a field to
-/// one derivative, as stencils' kernels do. The system as it is where nothing is split: where a transposed
-/// read is not plain, or where a further field would round what a single stage does not (16-bit storages).
+/// one derivative, as kernels of stencils do. Stages stay whole where a ghost cell that is read is a copy of
+/// another cell, and where a further field would round what one stage does not (16-bit storages).
 [[nodiscard]] AdjointSystem split_stages(AdjointSystem system);
 
 }  // namespace spidergen::adjoint

@@ -147,12 +147,13 @@ TEST(SplitStages, WriteWhatIsReadAroundFirst) {
   EXPECT_LT(k, at_point);
   EXPECT_LT(at_point, sums);
   EXPECT_LT(sums, text.size());
-  EXPECT_TRUE(has(text, "  u_bar_term: {}\nboundary: {z: {constant: 0}, y: periodic, x: {constant: 0}}\n"));
+  EXPECT_TRUE(has(text, "  u_bar_term: {boundary: {z: {constant: 0}, y: periodic, x: {constant: 0}}}\n"));
 }
 
 TEST(SplitStages, AreUpdatesBeforeAndAfterTheSweepAtThePoint) {
   const spec::ReadResult read =
-      spec::read_spec({"t.yaml", text_of(wave(4, "boundary: {constant: 0}\n"))}, {});
+      spec::read_spec({"t_adjoint.yaml", text_of(wave(4, "boundary: {constant: 0}\n"))}, {});
+  ASSERT_FALSE(read.diagnostics.has_errors());
   const plan::SystemPlan plan = plan::plan_system(read.system.value_or(spec::SystemSpec()));
   ASSERT_EQ(plan.sweeps.size(), 3U);
   EXPECT_TRUE(plan.sweeps[0].update.has_value());

@@ -18,10 +18,9 @@ extern "C" {
 /* The kernel for spider_run and spider_run_steps, whose sweeps have these fields:
  * u f32, read; z constant 0; y constant 0; x constant 0
  * c2dt2 f32, read; z constant 0; y constant 0; x constant 0
- * u_bar f32, written in place; z constant 0; y constant 0; x constant 0
+ * u_bar f32, two buffers; z constant 0; y constant 0; x constant 0
  * u_old_bar f32, written in place; z constant 0; y constant 0; x constant 0
- * c2dt2_bar f32, written in place; z constant 0; y constant 0; x constant 0
- * u_bar_term f32, written in place; z constant 0; y constant 0; x constant 0 */
+ * c2dt2_bar f32, written in place; z constant 0; y constant 0; x constant 0 */
 SPIDER_PUBLIC const spider_kernel* acoustic3d_adjoint_kernel(void);
 
 #ifdef __cplusplus

@@ -40,7 +40,7 @@ bool is_faster(const std::string& text, const AdjointSpec& than) {
 }
 
 void write_system_of(const spec::SystemSpec& system, std::vector<std::string> heading,
-                     const std::optional<spec::FurtherField>& previous, AdjointSpec& result) {
+                     const std::optional<spec::FurtherField>& previous, bool may_split, AdjointSpec& result) {
   const AdjointSystem made = adjoint_of(system, result.diagnostics);
   if (result.diagnostics.has_errors()) return;
   if (previous) {
@@ -51,6 +51,7 @@ void write_system_of(const spec::SystemSpec& system, std::vector<std::string> he
     heading.emplace_back("the u that the step read, as the next one, 0 where there is none, had its own.");
   }
   result.text = write_system(made, heading);
+  if (!may_split) return;
   const std::string split = write_system(split_stages(made), heading);
   if (split != result.text && is_faster(split, result)) result.text = split;
 }
@@ -86,14 +87,14 @@ void check(const spec::ReadResult& read, AdjointSpec& result) {
 
 }  // namespace
 
-AdjointSpec write_adjoint(const spec::ReadResult& read) {
+AdjointSpec write_adjoint(const spec::ReadResult& read, bool may_split) {
   AdjointSpec result;
   const std::string& name = read.system ? read.system->name : read.spec.name;
   result.name = name + "_adjoint";
   if (read.system) {
     write_system_of(*read.system,
                     heading_of(read.system->source_name, read.system->source_hash, read.system->parameters),
-                    {}, result);
+                    {}, may_split, result);
   } else {
     std::vector<std::string> heading =
         heading_of(read.spec.source_name, read.spec.source_hash, read.spec.parameters);
@@ -106,7 +107,8 @@ AdjointSpec write_adjoint(const spec::ReadResult& read) {
           write_stencil(*plain, result.name, fmt::format("adjoint of {}, by spider-gen", name), heading);
     } else {
       const spec::SystemSpec system = system_of(read.spec, result.diagnostics);
-      if (!result.diagnostics.has_errors()) write_system_of(system, heading, read.spec.previous, result);
+      if (!result.diagnostics.has_errors())
+        write_system_of(system, heading, read.spec.previous, may_split, result);
     }
   }
   if (!result.diagnostics.has_errors()) check(read, result);

@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "adjoint/adjoint_system.h"
+#include "adjoint/split_stages.h"
 #include "adjoint/stencil_adjoint.h"
 #include "adjoint/write_spec.h"
+#include "plan/system_plan.h"
 
 namespace spidergen::adjoint {
 namespace {
@@ -26,9 +29,19 @@ std::vector<std::string> heading_of(const std::string& source, const std::string
   return lines;
 }
 
+/// By the plan's estimate, where both texts are valid specs.
+bool is_faster(const std::string& text, const AdjointSpec& than) {
+  const auto time_of = [&](const std::string& one) {
+    const spec::ReadResult read = spec::read_spec({than.name + ".yaml", one}, {});
+    if (read.diagnostics.has_errors() || !read.system) return std::numeric_limits<double>::infinity();
+    return plan::time_in_bytes(plan::plan_system(*read.system));
+  };
+  return time_of(text) < time_of(than.text);
+}
+
 void write_system_of(const spec::SystemSpec& system, std::vector<std::string> heading,
-                     const std::optional<spec::FurtherField>& previous, AdjointSpec& result) {
-  AdjointSystem made = adjoint_of(system, result.diagnostics);
+                     const std::optional<spec::FurtherField>& previous, bool may_split, AdjointSpec& result) {
+  const AdjointSystem made = adjoint_of(system, result.diagnostics);
   if (result.diagnostics.has_errors()) return;
   if (previous) {
     heading.push_back(
@@ -38,6 +51,9 @@ void write_system_of(const spec::SystemSpec& system, std::vector<std::string> he
     heading.emplace_back("the u that the step read, as the next one, 0 where there is none, had its own.");
   }
   result.text = write_system(made, heading);
+  if (!may_split) return;
+  const std::string split = write_system(split_stages(made), heading);
+  if (split != result.text && is_faster(split, result)) result.text = split;
 }
 
 /// Reports cells that are rounded to integers, and results of another storage.
@@ -71,14 +87,14 @@ void check(const spec::ReadResult& read, AdjointSpec& result) {
 
 }  // namespace
 
-AdjointSpec write_adjoint(const spec::ReadResult& read) {
+AdjointSpec write_adjoint(const spec::ReadResult& read, bool may_split) {
   AdjointSpec result;
   const std::string& name = read.system ? read.system->name : read.spec.name;
   result.name = name + "_adjoint";
   if (read.system) {
     write_system_of(*read.system,
                     heading_of(read.system->source_name, read.system->source_hash, read.system->parameters),
-                    {}, result);
+                    {}, may_split, result);
   } else {
     std::vector<std::string> heading =
         heading_of(read.spec.source_name, read.spec.source_hash, read.spec.parameters);
@@ -91,7 +107,8 @@ AdjointSpec write_adjoint(const spec::ReadResult& read) {
           write_stencil(*plain, result.name, fmt::format("adjoint of {}, by spider-gen", name), heading);
     } else {
       const spec::SystemSpec system = system_of(read.spec, result.diagnostics);
-      if (!result.diagnostics.has_errors()) write_system_of(system, heading, read.spec.previous, result);
+      if (!result.diagnostics.has_errors())
+        write_system_of(system, heading, read.spec.previous, may_split, result);
     }
   }
   if (!result.diagnostics.has_errors()) check(read, result);

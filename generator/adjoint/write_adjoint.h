@@ -15,7 +15,8 @@ struct AdjointSpec {
 };
 
 /// Writes the adjoint of a sweep of the spec, which has been read without errors: a stencil with reversed
-/// weights where that suffices, else a system. Reports features without an adjoint.
-[[nodiscard]] AdjointSpec write_adjoint(const spec::ReadResult& read);
+/// weights where that suffices, else a system. Reports features without an adjoint. `may_split`: a stage is
+/// written as several where these take less time, with fields NAME_bar_term as room (split_stages.h).
+[[nodiscard]] AdjointSpec write_adjoint(const spec::ReadResult& read, bool may_split = false);
 
 }  // namespace spidergen::adjoint

@@ -60,12 +60,12 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
 }
 
 GenerateResult generate_adjoint(const spec::SpecSource& source,
-                                const std::vector<spec::ParameterOverride>& overrides) {
+                                const std::vector<spec::ParameterOverride>& overrides, bool may_split) {
   GenerateResult result;
   const spec::ReadResult read = spec::read_spec(source, overrides);
   result.diagnostics = read.diagnostics;
   if (!result.diagnostics.has_errors()) {
-    adjoint::AdjointSpec made = adjoint::write_adjoint(read);
+    adjoint::AdjointSpec made = adjoint::write_adjoint(read, may_split);
     result.diagnostics.append(made.diagnostics);
     result.files.push_back({made.name + ".yaml", std::move(made.text)});
   }

@@ -24,9 +24,10 @@ struct GenerateResult {
                                       const plan::Request& request,
                                       const std::vector<std::string>& architectures);
 
-/// The same for the spec of the adjoint, one file; no explanations.
+/// The same for the spec of the adjoint, one file; no explanations. `may_split`: as of write_adjoint().
 [[nodiscard]] GenerateResult generate_adjoint(const spec::SpecSource& source,
-                                              const std::vector<spec::ParameterOverride>& overrides);
+                                              const std::vector<spec::ParameterOverride>& overrides,
+                                              bool may_split);
 
 /// spider-gen's own version, e.g. "0.3.0".
 [[nodiscard]] std::string version();

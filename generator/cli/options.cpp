@@ -39,6 +39,8 @@ po::options_description visible_options() {
        "call the kernel of the one spec so, and its files: with -D, several kernels of one spec")
       ("adjoint", "write the spec of the adjoint, NAME_adjoint.yaml, in the place of a kernel; to standard output "
        "without -o")
+      ("split", "with --adjoint: write a stage as several where these take less time; fields NAME_bar_term, which the "
+       "spec has then, are room for them")
       ("axes", po::value<std::string>()->value_name("ORDER"),
        "the axes as arrays store them, slowest first, such as xy where y is contiguous; default: zyx, yx or x")
       ("arch", po::value<std::string>()->value_name("LIST"),
@@ -184,8 +186,10 @@ void check_name(const Options& options) {
 
 void check_adjoint(const Options& options, const po::variables_map& values) {
   for (const auto& [name, value] : values) {
-    if (name != "adjoint" && name != "spec" && name != "output" && name != "define" && name != "check") {
-      throw UsageError(fmt::format("--adjoint goes with specs, -D, -o DIR and --check, not with --{}", name));
+    if (name != "adjoint" && name != "split" && name != "spec" && name != "output" && name != "define" &&
+        name != "check") {
+      throw UsageError(
+          fmt::format("--adjoint goes with specs, --split, -D, -o DIR and --check, not with --{}", name));
     }
   }
   if (options.check && !options.write) throw UsageError("--check of an adjoint needs its folder: -o DIR");
@@ -207,6 +211,7 @@ void check_specs(const Strings& specs) {
 }
 
 void check_together(const Options& options, const po::variables_map& values) {
+  if (options.split && !options.adjoint) throw UsageError("--split goes with --adjoint");
   check_specs(options.specs);
   if (std::count(options.specs.begin(), options.specs.end(), "-") > 1) {
     throw UsageError("standard input ('-') can be read only once");
@@ -277,6 +282,7 @@ Options parse_options(const Strings& arguments) {
   options.architectures = parse_architectures(text("arch", std::string(default_architecture)));
   if (values.count("engine") != 0) options.engine = parse_engine(text("engine", ""));
   options.adjoint = values.count("adjoint") != 0;
+  options.split = values.count("split") != 0;
   options.check = values.count("check") != 0;
   options.list_outputs = values.count("list-outputs") != 0;
   options.explain = values.count("explain") != 0;
@@ -290,7 +296,7 @@ Options parse_options(const Strings& arguments) {
 std::string help_text() {
   std::ostringstream text;
   text << "Usage: spider-gen SPEC... -o DIR [options]\n"
-          "       spider-gen --adjoint SPEC... [-o DIR] [-D NAME=VALUE] [--check]\n"
+          "       spider-gen --adjoint SPEC... [--split] [-o DIR] [-D NAME=VALUE] [--check]\n"
           "       spider-gen --new NAME [--system] [-o DIR]\n\n"
           "Writes DIR/<stencil>.cu and DIR/<stencil>.h for every spec, a stencil in YAML; '-' reads one from "
           "standard\n"
@@ -308,8 +314,8 @@ std::string help_text() {
 }
 
 std::string command_that_writes(const std::string& spec, const Options& options) {
-  std::string command = fmt::format("spider-gen {}{} -o {}", options.adjoint ? "--adjoint " : "",
-                                    quoted(spec), quoted(options.output));
+  std::string command = fmt::format("spider-gen {}{}{} -o {}", options.adjoint ? "--adjoint " : "",
+                                    options.split ? "--split " : "", quoted(spec), quoted(options.output));
   if (!options.name.empty()) command += " --name " + options.name;
   for (const auto& [name, expression] : options.overrides) {
     command += " -D " + quoted(fmt::format("{}={}", name, expression));

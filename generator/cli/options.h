@@ -27,6 +27,7 @@ struct Options {
   bool explain = false;
   ExplainFormat explain_format = ExplainFormat::text;
   bool adjoint = false;     ///< write the specs of the adjoints instead of kernels
+  bool split = false;       ///< adjoints may split stages
   std::string new_stencil;  ///< of --new; empty otherwise
   bool new_system = false;  ///< is it a system of equations?
   bool version = false;

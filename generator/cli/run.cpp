@@ -59,7 +59,7 @@ std::optional<Generated> generate_one(const std::string& path, const Options& op
     return std::nullopt;
   }
   GenerateResult result = options.adjoint
-                              ? generate_adjoint(*source, options.overrides)
+                              ? generate_adjoint(*source, options.overrides, options.split)
                               : generate(*source, options.overrides, {options.engine}, options.architectures);
   for (const diag::Diagnostic& diagnostic : result.diagnostics.items) {
     messages.print(diagnostic);

@@ -41,6 +41,7 @@ struct SystemSweep {
   int lines = 1;                      ///< neighbouring rows of them
   int blocks_per_multiprocessor = 1;  ///< that registers shall leave room for
   int bytes_per_point = 0;            ///< each field that it reads, once, and each that it writes
+  double time_in_bytes = 0;           ///< time_in_bytes() of this sweep
   std::optional<SweepUpdate> update;  ///< what computes it in the place of the kernel of systems
 };
 
@@ -60,5 +61,8 @@ inline constexpr int field_result_in_output = 8;
 
 /// Plans a system that has no errors.
 [[nodiscard]] SystemPlan plan_system(const spec::SystemSpec& spec);
+
+/// The estimated time of a step, as the bytes a point that a copy moves in it on an H200.
+[[nodiscard]] double time_in_bytes(const SystemPlan& plan);
 
 }  // namespace spidergen::plan

@@ -10,7 +10,7 @@ rooms() {
   cat <<'END'
 diag:
 spec: diag
-adjoint: diag spec
+adjoint: diag spec plan
 plan: diag spec
 pack: diag spec plan
 render: diag

@@ -8,6 +8,7 @@ import unittest
 import numpy as np
 
 import spider_gen
+from spider_gen import _adjoint, _snapshots
 
 try:
     import torch
@@ -93,6 +94,17 @@ class Core(unittest.TestCase):
         sweep = spider_gen.sweep_vjp(wave, {**state, "a": 0.1}, {"u": bars["u"]})
         self.along(lambda s: {"u": wave(s["u"], u_old=s["u_old"], k=s["k"], a=0.1)}, state, {"u": bars["u"]}, sweep)
 
+    def test_split_stages(self):
+        """The adjoint of a wide sum in 3D: several stages, of which two are sweeps by kernels of stencils."""
+        wave = host(UPDATE, dimensions=3, sums={"lap": {"shape": "laplacian", "accuracy": 8}},
+                    boundary={"z": "periodic", "y": {"constant": 0}, "x": {"constant": 2}})
+        self.assertNotIn("u_bar_term", dict(spider_gen.adjoint_of(wave).info.fields))
+        self.assertIn("u_bar_term", dict(_adjoint._gradient_of(wave).info.fields))
+        rng = np.random.default_rng(6)
+        state, bars = ({name: rng.uniform(0.5, 1, (9, 5, 7)) for name in names} for names in (("u", "u_old", "k"), ("u", "u_old")))
+        found, _ = spider_gen.iterate_vjp(wave, {**state, "a": 0.1}, bars, 3)
+        self.along(lambda s: dict(zip(("u", "u_old"), wave.iterate(s["u"], 3, u_old=s["u_old"], k=s["k"], a=0.1))), state, bars, found)
+
     def test_systems_with_sources_and_receivers(self):
         waves, state, rng = host(SYSTEM), state_of(SYSTEM), np.random.default_rng(5)
         bars = {name: rng.random(SHAPE) for name in ("p", "u")}
@@ -138,6 +150,16 @@ class Core(unittest.TestCase):
             np.testing.assert_allclose(bar, exact[name], rtol=0, atol=2**-8 * abs(exact[name]).max())
         zero = {name: array * 0 if hasattr(array, "shape") else array for name, array in state.items()}
         self.assertFalse(spider_gen.iterate_vjp(waves, zero, {"p": state["p"]}, 3, 1, snapshots="f16")[0]["k"].any())
+
+    def test_sweeps_of_snapshots(self):
+        """What a GPU packs and unpacks with, rows of cells with a scale each, rounds as NumPy does."""
+        wide, scale = np.random.default_rng(7).normal(size=(3, 9)).astype(np.float32), np.float32([4, 2**-20, 1])
+        wide[2, :5] = np.inf, np.nan, 65519, 65520, 3e-8
+        half = _snapshots.products("half: wide*scale", "f32")({"wide": wide, "half": np.empty((3, 9), np.float16), "scale": scale})["half"]
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_equal(half, (wide * scale[:, None]).astype(np.float16))
+        found = _snapshots.products("wide: half*scale", "f32")({"wide": np.empty_like(wide), "half": half, "scale": scale})["wide"]
+        np.testing.assert_array_equal(found, half * scale[:, None])
 
     def test_no_steps(self):
         waves, state = host(SYSTEM), state_of(SYSTEM)

@@ -1,4 +1,5 @@
 /// Adjoints of specs: derivatives of expressions, transposed reads, stages in reverse, and the text.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -11,14 +12,16 @@
 namespace spidergen::adjoint {
 namespace {
 
-AdjointSpec adjoint_of_text(const std::string& text) {
-  const spec::ReadResult read = spec::read_spec({"t.yaml", "stencil: t\nstorage: f64\n" + text}, {});
+AdjointSpec adjoint_of_text(const std::string& text, const std::string& storage = "f64",
+                            bool may_split = false) {
+  const spec::ReadResult read =
+      spec::read_spec({"t.yaml", "stencil: t\nstorage: " + storage + "\n" + text}, {});
   for (const diag::Diagnostic& one : read.diagnostics.items) ADD_FAILURE() << to_string(one);
-  return write_adjoint(read);
+  return write_adjoint(read, may_split);
 }
 
-std::string text_of(const std::string& text) {
-  const AdjointSpec made = adjoint_of_text(text);
+std::string text_of(const std::string& text, const std::string& storage = "f64", bool may_split = false) {
+  const AdjointSpec made = adjoint_of_text(text, storage, may_split);
   for (const diag::Diagnostic& one : made.diagnostics.items) ADD_FAILURE() << to_string(one);
   EXPECT_EQ(made.name, "t_adjoint");
   return made.text;
@@ -124,6 +127,54 @@ TEST(Stages, AreComputedAgainWhereDerivativesNeedWhatTheyWrote) {
             "  # stage 1 again\n  - u_2: u + a*k\n"
             "  # the adjoint of stage 2\n  - u_bar: u_bar + 2*(u_2*v_bar)\n    v_bar: 0\n"
             "  # the adjoint of stage 1\n  - k_bar: k_bar + a*u_bar\n");
+}
+
+// ---- split stages ----
+
+/// A wave in 3D whose sum is a star of this reach.
+std::string wave(int reach, const std::string& keys) {
+  std::string list;
+  for (int i = -reach; i <= reach; ++i) list += fmt::format("{}, ", i == 0 ? -6 : 1.0 / (i * i));
+  return fmt::format("dimensions: 3\nshape: star\ncoefficients: {{z: [{0}], y: [{0}], x: [{0}]}}\n", list) +
+         "previous: u_old\nfields: [k]\nupdate: 2*u - u_old + k*sum\n" + keys;
+}
+
+std::string split_text(const std::string& text, const std::string& storage = "f64") {
+  return text_of(text, storage, true);
+}
+
+TEST(SplitStages, WriteWhatIsReadAroundFirst) {
+  const std::string text =
+      split_text(wave(4, "boundary: {z: {constant: 3}, y: periodic, x: {constant: 0}}\n"));
+  const std::size_t k = text.find("    k_bar: k_bar + ");
+  const std::size_t at_point =
+      text.find("  - u_bar: 2*u_bar + u_old_bar\n    u_bar_term: k*u_bar\n    u_old_bar: \"-u_bar\"\n");
+  const std::size_t sums = text.find("  - u_bar: u_bar + sum1(u_bar_term)\n");
+  EXPECT_LT(k, at_point);
+  EXPECT_LT(at_point, sums);
+  EXPECT_LT(sums, text.size());
+  EXPECT_TRUE(has(text, "  u_bar_term: {boundary: {z: {constant: 0}, y: periodic, x: {constant: 0}}}\n"));
+}
+
+TEST(SplitStages, AreUpdatesBeforeAndAfterTheSweepAtThePoint) {
+  const spec::ReadResult read =
+      spec::read_spec({"t_adjoint.yaml", split_text(wave(4, "boundary: {constant: 0}\n"))}, {});
+  ASSERT_FALSE(read.diagnostics.has_errors());
+  const plan::SystemPlan plan = plan::plan_system(read.system.value_or(spec::SystemSpec()));
+  ASSERT_EQ(plan.sweeps.size(), 3U);
+  EXPECT_TRUE(plan.sweeps[0].update.has_value());
+  EXPECT_FALSE(plan.sweeps[1].update.has_value());
+  EXPECT_TRUE(plan.sweeps[2].update.has_value());
+  for (const plan::SystemSweep& sweep : plan.sweeps) {
+    for (const plan::SystemResult& result : sweep.results) EXPECT_FALSE(result.into_other);
+  }
+}
+
+TEST(SplitStages, AreLeftWholeWhereThatIsFasterOrMoreAccurate) {
+  EXPECT_FALSE(has(split_text(wave(1, "boundary: {constant: 0}\n")), "_term"));  // few rows
+  EXPECT_FALSE(has(split_text(wave(4, "boundary: nearest\n")), "_term"));        // folded ghost cells
+  EXPECT_FALSE(has(split_text(wave(4, "boundary: {constant: 0}\n"), "f16"), "_term"));
+  EXPECT_FALSE(has(text_of(wave(4, "boundary: {constant: 0}\n")), "_term"));  // not asked for
 }
 
 // ---- stencils and updates ----

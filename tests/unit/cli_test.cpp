@@ -42,9 +42,10 @@ GenerateResult generate(const spec::SpecSource& source, const std::vector<spec::
 }
 
 GenerateResult generate_adjoint(const spec::SpecSource& source,
-                                const std::vector<spec::ParameterOverride>& /*overrides*/) {
+                                const std::vector<spec::ParameterOverride>& /*overrides*/, bool may_split) {
   GenerateResult result;
-  result.files = {{source.text.substr(0, source.text.find_first_of(" \n")) + "_adjoint.yaml", "adjoint\n"}};
+  result.files = {{source.text.substr(0, source.text.find_first_of(" \n")) + "_adjoint.yaml",
+                   may_split ? "split\n" : "adjoint\n"}};
   return result;
 }
 
@@ -373,6 +374,15 @@ TEST_F(CommandLine, RefusesWrongUseOfNew) {
             "--new goes with --system and -o DIR and nothing else, not with --check");
   EXPECT_EQ(usage_error({spec("b.yaml", "b"), "--system", "-o", output_}),
             "--system goes with --new NAME; a spec with 'stages' is a system without it");
+}
+
+TEST_F(CommandLine, SplitsAdjointsAlone) {
+  const std::string path = spec("a.yaml", "a");
+  EXPECT_EQ(call({"--adjoint", path}), 0);
+  EXPECT_EQ(out_, "adjoint\n");
+  EXPECT_EQ(call({"--adjoint", "--split", path}), 0);
+  EXPECT_EQ(out_, "split\n");
+  EXPECT_EQ(usage_error({"--split", path, "-o", output_}), "--split goes with --adjoint");
 }
 
 TEST_F(CommandLine, ColoursMessagesWhereAsked) {

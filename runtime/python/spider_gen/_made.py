@@ -29,6 +29,7 @@ class Made:
         self._kernels: dict[_compilers.Toolchain, tuple[Any, Any]] = {}  # library and kernel
         self._launches: dict[Any, Any] = {}  # by the names and layouts of what a sweep is given
         self._adjoint: Any = None  #: what _adjoint.adjoint_of found
+        self._gradient: Any = None  #: what _adjoint._gradient_of found
         self._loading = threading.Lock()
         self._key = f"{spec.key}-{backend}"
         MADE[self._key] = self

@@ -43,20 +43,49 @@ struct SystemKernel {
   static constexpr int block_planes = Sweep::dimensions == 3 ? 4 : 1;
   using Reductions = BlockReductions<Sweep, warps>;
   static constexpr bool reduces = Sweep::reduced_count > 0;
+  static constexpr int shared_bytes = reduces ? Reductions::shared_bytes + 2 * sizeof(std::uint32_t) : 0;
   static constexpr int stored = Sweep::written_count + Sweep::reduced_count;
 
-  /// With reductions a block has many tiles, in the order of those of other blocks, and reduces once.
+  /// With reductions a block reduces once, and until then takes tile after tile, each the next that no block
+  /// has: of tiles dealt out beforehand those of slow blocks would be late.
   SPIDER_DEVICE static void run(const SystemArguments& sweep) {
     if constexpr (reduces) {
-      if (sweep.reductions != nullptr) Reductions::begin();
+      const bool adds = sweep.reductions != nullptr;
+      if (adds) Reductions::begin();
+      const int tiles = sweep.grid.volume.whole_tiles;
+      device::Shared place = Reductions::shared_bytes;
+      int tile = device::block_index();
       SPIDER_NO_UNROLL
-      for (int tile = device::block_index(); tile < sweep.grid.volume.whole_tiles;
-           tile += sweep.grid.volume.whole_blocks)
+      while (tile < tiles) {
+        const int next = adds ? take_tile(sweep) : tiles;
         sweep_tile(sweep, tile);
-      if (sweep.reductions != nullptr) Reductions::finish(sweep.reductions);
+        tile = adds ? tell_block(next, place) : tiles;
+        place ^= sizeof(std::uint32_t);  // the other lanes may still read this one
+      }
+      if (adds) Reductions::finish(sweep.reductions);
     } else {
       sweep_tile(sweep, device::block_index());
     }
+  }
+
+  SPIDER_DEVICE static bool is_first_lane() { return device::warp_index() == 0 && device::lane_index() == 0; }
+
+  /// The first lane's: the tile behind those taken; not less than all where none is left. Each block begins
+  /// with the tile of its index, and each tile asks for one more, so that the last to ask is known.
+  SPIDER_DEVICE static int take_tile(const SystemArguments& sweep) {
+    if (!is_first_lane()) return 0;
+    std::int64_t* const taken = sweep.reductions + reduction_tiles;
+    const auto number = static_cast<int>(device::fetch_and_add(taken, 1));
+    const int tiles = sweep.grid.volume.whole_tiles;
+    if (number == tiles - 1) device::add_to(taken, -tiles);
+    return sweep.grid.volume.whole_blocks + number;
+  }
+
+  /// The first lane's number, by a word of shared memory.
+  SPIDER_DEVICE static int tell_block(int number, device::Shared place) {
+    if (is_first_lane()) device::store_shared(place, static_cast<std::uint32_t>(number));
+    device::sync_block();
+    return static_cast<int>(device::load_shared_word(place));
   }
 
   SPIDER_DEVICE static void sweep_tile(const SystemArguments& sweep, int tile) {
@@ -283,7 +312,7 @@ constexpr SweepForm system_form() {
   form.tiling.tile_extent[0] = Kernel::block_planes;
   form.tiling.tile_extent[1] = Kernel::block_rows;
   form.tiling.tile_extent[2] = Kernel::warps_across * Kernel::warp_columns;
-  form.tiling.shared_bytes = Kernel::Reductions::shared_bytes;
+  form.tiling.shared_bytes = Kernel::shared_bytes;
   form.tiling.walks_tiles = Kernel::reduces;
   form.tiling.anchor = Kernel::columns;
   return form;

@@ -1,6 +1,6 @@
 /// A sweep of a system of equations, on CUDA cores: any fields, storages, faces and expressions. A lane has
 /// some neighbouring points of a row; in 3D a warp walks up z, so that rows of planes above come from the L1
-/// cache when it gets there. Lanes need nothing of each other.
+/// cache when it gets there, those of the next plane from L2. Lanes need nothing of each other.
 ///
 /// In 2D a lane may have some neighbouring rows: it loads all that they read before it computes, and each row
 /// once, so that more bytes are under way and less is read and computed again.
@@ -29,6 +29,7 @@ template <class Sweep>
 struct SystemKernel {
   using Number = typename Sweep::Number;
   using Vectors = RowVectors<Sweep, Sweep::columns>;
+  using Rows = std::make_integer_sequence<int, Sweep::row_count>;
   using Written = std::make_integer_sequence<int, Sweep::written_count>;
   static constexpr int columns = Sweep::columns;
   // A warp has 32 columns of some rows, so that few warps are at faces in x; in 1D it has one row.
@@ -43,20 +44,50 @@ struct SystemKernel {
   static constexpr int block_planes = Sweep::dimensions == 3 ? 4 : 1;
   using Reductions = BlockReductions<Sweep, warps>;
   static constexpr bool reduces = Sweep::reduced_count > 0;
+  static constexpr int word_bytes = 4;  // of a tile's number
+  static constexpr int shared_bytes = reduces ? Reductions::shared_bytes + 2 * word_bytes : 0;
   static constexpr int stored = Sweep::written_count + Sweep::reduced_count;
 
-  /// With reductions a block has many tiles, in the order of those of other blocks, and reduces once.
+  /// With reductions a block reduces once, and until then takes tile after tile, each the next that no block
+  /// has: of tiles dealt out beforehand those of slow blocks would be late.
   SPIDER_DEVICE static void run(const SystemArguments& sweep) {
     if constexpr (reduces) {
-      if (sweep.reductions != nullptr) Reductions::begin();
+      const bool adds = sweep.reductions != nullptr;
+      if (adds) Reductions::begin();
+      const int tiles = sweep.grid.volume.whole_tiles;
+      device::Shared place = Reductions::shared_bytes;
+      int tile = device::block_index();
       SPIDER_NO_UNROLL
-      for (int tile = device::block_index(); tile < sweep.grid.volume.whole_tiles;
-           tile += sweep.grid.volume.whole_blocks)
+      while (tile < tiles) {
+        const int next = adds ? take_tile(sweep) : tiles;
         sweep_tile(sweep, tile);
-      if (sweep.reductions != nullptr) Reductions::finish(sweep.reductions);
+        tile = adds ? tell_block(next, place) : tiles;
+        place ^= word_bytes;  // the other lanes may still read this one
+      }
+      if (adds) Reductions::finish(sweep.reductions);
     } else {
       sweep_tile(sweep, device::block_index());
     }
+  }
+
+  SPIDER_DEVICE static bool is_first_lane() { return device::warp_index() == 0 && device::lane_index() == 0; }
+
+  /// The first lane's: the tile behind those taken; not less than all where none is left. Each block begins
+  /// with the tile of its index, and each tile asks for one more, so that the last to ask is known.
+  SPIDER_DEVICE static int take_tile(const SystemArguments& sweep) {
+    if (!is_first_lane()) return 0;
+    std::int64_t* const taken = sweep.reductions + reduction_tiles;
+    const auto number = static_cast<int>(device::fetch_and_add(taken, 1));
+    const int tiles = sweep.grid.volume.whole_tiles;
+    if (number == tiles - 1) device::add_to(taken, -tiles);
+    return sweep.grid.volume.whole_blocks + number;
+  }
+
+  /// The first lane's number, by a word of shared memory.
+  SPIDER_DEVICE static int tell_block(int number, device::Shared place) {
+    if (is_first_lane()) device::store_shared(place, static_cast<std::uint32_t>(number));
+    device::sync_block();
+    return static_cast<int>(device::load_shared_word(place));
   }
 
   SPIDER_DEVICE static void sweep_tile(const SystemArguments& sweep, int tile) {
@@ -89,6 +120,11 @@ struct SystemKernel {
     SPIDER_NO_UNROLL
     for (place.z = walk.begin; place.z < walk.end; ++place.z) {
       const bool plane_inside = place.z >= reach_low(0) && place.z + reach_high(0) < sweep.extent[0];
+      if constexpr (Sweep::dimensions == 3) {
+        const bool is_next_inside = place.z + 1 < walk.end && place.z + 1 + reach_high(0) < sweep.extent[0];
+        if (rows_inside && columns_inside && is_next_inside && lane % lanes_across == 0)
+          request_next(sweep, place, Rows{});
+      }
       if (by_cells && plane_inside) {
         compute_cells(sweep, {place.z, warp_y, warp_x, 0, 0},
                       std::make_integer_sequence<int, cells_together>{});
@@ -96,6 +132,28 @@ struct SystemKernel {
         sweep_lines(sweep, place, end_y, rows_inside && plane_inside, columns_inside);
       }
     }
+  }
+
+  /// Requests in L2 what the lane's points of the next plane read first.
+  template <int... row>
+  SPIDER_DEVICE static void request_next(const SystemArguments& sweep, const LanePlace& place,
+                                         std::integer_sequence<int, row...> /*rows*/) {
+    (request_row<row>(sweep, place), ...);
+  }
+  /// One row a field: the last in the table is in its highest plane, which is to lie inside.
+  template <int row>
+  SPIDER_DEVICE static void request_row(const SystemArguments& sweep, const LanePlace& place) {
+    constexpr ReadRow own = Sweep::rows[row];
+    constexpr SystemField facts = Sweep::fields[own.field];
+    if constexpr (is_last_of_field(row) && own.dz >= -1 && facts.axes[0] && facts.axes[2]) {
+      using Cells = typename CellsOfStorage<facts.storage>::Type;
+      const SystemFieldPlace& field = sweep.fields[own.field];
+      device::prefetch_point(static_cast<const typename Cells::Element*>(field.data) +
+                             (place.z + 1 + own.dz) * field.stride[0] + place.y * field.stride[1] + place.x);
+    }
+  }
+  SPIDER_DEVICE static constexpr bool is_last_of_field(int row) {
+    return row + 1 == Sweep::row_count || Sweep::rows[row + 1].field != Sweep::rows[row].field;
   }
 
   /// The lane's rows of a plane, of which those before `end_y` lie in the box.
@@ -283,7 +341,7 @@ constexpr SweepForm system_form() {
   form.tiling.tile_extent[0] = Kernel::block_planes;
   form.tiling.tile_extent[1] = Kernel::block_rows;
   form.tiling.tile_extent[2] = Kernel::warps_across * Kernel::warp_columns;
-  form.tiling.shared_bytes = Kernel::Reductions::shared_bytes;
+  form.tiling.shared_bytes = Kernel::shared_bytes;
   form.tiling.walks_tiles = Kernel::reduces;
   form.tiling.anchor = Kernel::columns;
   return form;

@@ -111,8 +111,13 @@ struct BlockReductions {
     if (is_whole && add_together(lane, values)) return;
     SPIDER_UNROLL
     for (int c = 0; c < count; ++c) {
-      if (c >= first && c < end)
-        add_exactly(lane.sum, static_cast<double>(values.of[c]), [to](double rest) { spill(to, rest); });
+      if (c < first || c >= end) continue;
+      if constexpr (sizeof(Number) == 4) {
+        const Number size = ::fabsf(values.of[c]);
+        lane.bound += size;
+        if (size != 0) lane.least = device::smaller(lane.least, size);
+      }
+      add_exactly(lane.sum, static_cast<double>(values.of[c]), [to](double rest) { spill(to, rest); });
     }
   }
 

@@ -139,8 +139,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int ranges = origin + 16;                ///< as find_state says
   static constexpr int walk = ranges + 16;
   static constexpr int walk_vectors = (sizeof(TileSweep) + 15) / 16;
-  static constexpr int held_lanes = walk + 16 * walk_vectors;
-  static constexpr int end_of_walk = held_lanes + 4 * 32;
+  static constexpr int ghost_lanes = walk + 16 * walk_vectors;
+  static constexpr int end_of_walk = ghost_lanes + 4 * 32;
   // For further fields: where the tile's rows and lanes find their cells in a plane, which planes need no
   // mapping, which points a lane fills outside faces; and planes.
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
@@ -158,11 +158,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// True if ghost lanes of a face along x preserve its constant.
   static constexpr bool low_ghost_lanes_constant =
       Stencil::constant_lanes && Tile::x_rules.low == FaceRule::constant;
-  static constexpr bool holds_high = Stencil::constant_lanes && Tile::x_rules.high == FaceRule::constant;
+  static constexpr bool high_ghost_lanes_constant =
+      Stencil::constant_lanes && Tile::x_rules.high == FaceRule::constant;
   /// True if a constant is not 0. (Any weights preserve 0.)
-  static constexpr bool holds_numbers = steps > 1 &&
-                                        ((low_ghost_lanes_constant && Tile::x_rules.low_value != 0) ||
-                                         (holds_high && Tile::x_rules.high_value != 0));
+  static constexpr bool ghost_lanes_have_weights =
+      steps > 1 && ((low_ghost_lanes_constant && Tile::x_rules.low_value != 0) ||
+                    (high_ghost_lanes_constant && Tile::x_rules.high_value != 0));
   /// Faces along x where ghost columns are set at every step; includes a constant at the high face, if that
   /// face splits a lane's four columns.
   static constexpr bool sets_low = Shape::x_axis.is_closed_low() && !low_ghost_lanes_constant;
@@ -180,7 +181,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr bool sets_cells = sets_columns || Shape::rows_end;
   /// True if only lanes split by the high face, or fields narrower than a tile, write ghost columns.
   static constexpr bool boundary_path_is_rare =
-      sets_columns && !Shape::rows_end && !sets_low && (holds_high || !sets_high);
+      sets_columns && !Shape::rows_end && !sets_low && (high_ghost_lanes_constant || !sets_high);
 
   /// For each step's input: the cells of its newest plane, and its partial results there.
   using Planes = float[steps][rows][columns];
@@ -226,11 +227,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// The constant of a face; in a ghost lane of a face along x, that face's.
   SPIDER_DEVICE static float constant_of_lane(std::uint32_t value) {
     constexpr AxisRules rules = Stencil::column_rules();
-    if constexpr (low_ghost_lanes_constant || holds_high) {
+    if constexpr (low_ghost_lanes_constant || high_ghost_lanes_constant) {
       const std::uint32_t lane =
-          device::load_shared_word(static_cast<Shared>(held_lanes + 4 * device::lane_index()));
+          device::load_shared_word(static_cast<Shared>(ghost_lanes + 4 * device::lane_index()));
       if (low_ghost_lanes_constant && (lane & beyond_low) != 0) value = rules.low_value;
-      if (holds_high && (lane & beyond_high) != 0) value = rules.high_value;
+      if (high_ghost_lanes_constant && (lane & beyond_high) != 0) value = rules.high_value;
     }
     return device::float_of(value);
   }
@@ -244,7 +245,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     constexpr float below = is_cross ? Stencil::y_high : 0.0F;
     constexpr float above = is_cross ? Stencil::y_low : 0.0F;
     CenterWeights centers{Stencil::center, Stencil::center, Stencil::center};
-    if constexpr (holds_numbers) {
+    if constexpr (ghost_lanes_have_weights) {
       if ((lane & (beyond_low | beyond_high)) != 0)
         centers = {Stencil::ghost_center, Stencil::ghost_center, Stencil::ghost_center};
       if ((lane & beside_low) != 0) centers.last += Stencil::x_high + below;
@@ -253,7 +254,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return centers;
   }
   SPIDER_DEVICE static float multiply_by_center(const CenterWeights& centers, int c, float value, float sum) {
-    if constexpr (holds_numbers) {
+    if constexpr (ghost_lanes_have_weights) {
       const float weight = c == 0 ? centers.first : (c + 1 == columns ? centers.last : centers.inner);
       return device::multiply_add(weight, value, sum);
     } else {
@@ -549,7 +550,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     if constexpr (sets_high) {
       const std::int32_t place = end - x0;
-      if (place >= 0 && place < width) fill_high_ghost_columns<holds_high ? 1 : 0>(end, place, cells);
+      if (place >= 0 && place < width)
+        fill_high_ghost_columns<high_ghost_lanes_constant ? 1 : 0>(end, place, cells);
     }
   }
 
@@ -643,7 +645,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const int lane = device::lane_index();
     // Constant ghost lanes add nothing from the interior.
     const bool takes_right = !low_ghost_lanes_constant || (bits & beside_low) == 0;
-    const bool takes_left = !holds_high || (bits & beside_high) == 0;
+    const bool takes_left = !high_ghost_lanes_constant || (bits & beside_high) == 0;
     // Sums of a cell's right and lower neighbour, in the row above.
     Row corners;
     if constexpr (is_cross) {
@@ -1012,10 +1014,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// The bits of WarpState::cells that tell where faces along x are.
   SPIDER_DEVICE static std::uint32_t find_ghost_lanes(const TileSweep& w) {
     const std::int32_t x = w.x0 + columns * device::lane_index();
-    std::uint32_t held = 0;
-    if (low_ghost_lanes_constant && x < 0) held |= x + columns == 0 ? beyond_low | beside_low : beyond_low;
-    if (holds_high && x >= w.extent[2]) held |= x == w.extent[2] ? beyond_high | beside_high : beyond_high;
-    return held;
+    std::uint32_t found = 0;
+    if (low_ghost_lanes_constant && x < 0) found |= x + columns == 0 ? beyond_low | beside_low : beyond_low;
+    if (high_ghost_lanes_constant && x >= w.extent[2])
+      found |= x == w.extent[2] ? beyond_high | beside_high : beyond_high;
+    return found;
   }
 
   /// Fills cells of input planes that no lane requests: finite values that no output uses, and constants of
@@ -1031,7 +1034,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     SPIDER_UNROLL
     for (int i = 0; i < Tile::vector_elements; ++i) {
       const bool low = low_ghost_lanes_constant && first + i < 0;
-      if (!low && !(holds_high && first + i >= w.extent[2])) continue;
+      if (!low && !(high_ghost_lanes_constant && first + i >= w.extent[2])) continue;
       Cells::put(v.word[i / Cells::per_word], i % Cells::per_word,
                  Cells::cell(device::float_of(low ? rules.low_value : rules.high_value)));
     }
@@ -1048,9 +1051,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// True if columns of a tile are set at every step.
   SPIDER_DEVICE static bool has_set_columns(const TileSweep& w) {
-    const std::int32_t shown = mirrors_constant ? find_mirrored_constant(w.extent[2], w.x0) : width;
-    return (sets_low && w.x0 < 0) || (shown >= 0 && shown < width) ||
-           (sets_high && w.x0 + width > w.extent[2] && !(holds_high && (w.extent[2] - w.x0) % columns == 0));
+    const std::int32_t mirrored = mirrors_constant ? find_mirrored_constant(w.extent[2], w.x0) : width;
+    return (sets_low && w.x0 < 0) || (mirrored >= 0 && mirrored < width) ||
+           (sets_high && w.x0 + width > w.extent[2] &&
+            !(high_ghost_lanes_constant && (w.extent[2] - w.x0) % columns == 0));
   }
 
   /// True if a tile has a row where a mirrored face shows the constant of the opposite one.
@@ -1127,7 +1131,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     state.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U) | find_ghost_lanes(w);
     state.centers = find_center_weights(state.cells);
     if (device::warp_index() == 0) {  // the lanes of all warps have the same columns
-      device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_ghost_lanes(w));
+      device::store_shared(static_cast<Shared>(ghost_lanes + 4 * lane), find_ghost_lanes(w));
     }
     if constexpr (Shape::x_axis.mirrors()) state.mirrors = Tile::find_mirror_ghosts(w);
     state.flags =

@@ -59,17 +59,14 @@ struct OperandTable {
   std::uint32_t metadata[Stencil::metadata_count];
   device::Vector matrices[Stencil::operand_count];
 
-  /// `now`: the compiler must not delay the load until operands are used.
-  template <bool now = false>
   SPIDER_DEVICE void load() {
     const int lane = device::lane_index();
-    const auto take = [](const auto* from) {
-      return now ? device::load_table_now(from) : device::load_table(from);
-    };
     SPIDER_UNROLL
-    for (int i = 0; i < Stencil::metadata_count; ++i) metadata[i] = take(Stencil::metadata(i, lane));
+    for (int i = 0; i < Stencil::metadata_count; ++i)
+      metadata[i] = device::load_table(Stencil::metadata(i, lane));
     SPIDER_UNROLL
-    for (int i = 0; i < Stencil::operand_count; ++i) matrices[i] = take(Stencil::operand(i, lane));
+    for (int i = 0; i < Stencil::operand_count; ++i)
+      matrices[i] = device::load_table(Stencil::operand(i, lane));
   }
 };
 

@@ -20,7 +20,7 @@
 #if defined(SPIDER_HOST)
 #include <spider/host_form.h>
 #else
-#include <spider/kernels/tile2d.h>
+#include <spider/kernels/block2d.h>
 #endif
 #include <spider/make_kernel.h>
 
@@ -121,8 +121,10 @@ struct Reach {
 /// out[y][x] = sum of weight * in[y + dy][x + dx]
 struct Stencil : OperandTables, Reach {
   using Storage = spider::F16Storage;
-  static constexpr int first_column = -8, window_vectors = 18;  // of a tile's inputs
-  static constexpr int shift_count = 1, product_count = 3;
+  static constexpr bool pairs_rows = false;
+  static constexpr int rows_in_flight = 3, stage_bytes = 0;
+  static constexpr int first_column = -8, warp_window_vectors = 18;  // of a warp's inputs
+  static constexpr int shift_count = 1, pair_distance = 0, product_count = 3;
   SPIDER_DEVICE static int shift_group(int i) {
     SPIDER_CONSTANTS int values[] = {
         0
@@ -162,10 +164,11 @@ constexpr spider::SweepForm forms[] = {
 #if defined(SPIDER_HOST)
     spider::host_form<taps, tap_rows, faces, SPIDER_F16, 1>(),
 #else
-    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 5, false>>(16),
-    spider::tile2d_form<Stencil, spider::Tile2dForm<6, 4, 1, 6, false>>(4),
-    spider::tile2d_form<Stencil, spider::Tile2dForm<4, 4, 1, 6, false>>(0),
-    spider::tile2d_form<Stencil, spider::Tile2dForm<12, 4, 1, 3, true>>(0),
+    spider::block2d_form<Stencil, spider::Block2dForm<12, 1, 4, 1, 5, spider::Inputs::registers, false>>(16),
+    spider::block2d_form<Stencil, spider::Block2dForm<6, 1, 4, 1, 6, spider::Inputs::registers, false>>(4),
+    spider::block2d_form<Stencil, spider::Block2dForm<4, 1, 4, 1, 6, spider::Inputs::registers, false>>(0),
+    spider::block2d_form<Stencil, spider::Block2dForm<16, 4, 1, 1, 6, spider::Inputs::shared, true>>(18),
+    spider::block2d_form<Stencil, spider::Block2dForm<8, 4, 1, 1, 6, spider::Inputs::shared, true>>(0),
 #endif
 };
 constexpr spider_kernel kernel =

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/schemes/tile2d.h"
+#include "plan/tile_form.h"
 
 namespace spidergen::emit {
 

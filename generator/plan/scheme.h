@@ -19,14 +19,13 @@
 #include "plan/schemes/stream1d.h"
 #include "plan/schemes/stream2d.h"
 #include "plan/schemes/stream3d.h"
-#include "plan/schemes/tile2d.h"
 
 namespace spidergen::plan {
 
 /// The layout of a contraction on the machine. The first of two equally fast schemes is taken. An engine's
 /// last one supports what others do not, and gives the reason where it does not either.
 using Scheme =
-    std::variant<Stream1d, Tile2d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d, OneList, CudaCores,
+    std::variant<Stream1d, Block2d, Star2d, Stream2d, Stream3d, Cores2d, Cores3d, OneList, CudaCores,
                  Stepping1d, Stepping2d, Levels3d, Stepping3d, Lowrank2d, Passes2d, BandedList>;
 
 /// The name of the scheme in emit/schemes, templates/ and runtime/device/spider/kernels/.

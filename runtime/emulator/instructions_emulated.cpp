@@ -275,13 +275,6 @@ std::uint32_t load_table(const std::uint32_t* from) {
   return load_aligned(from);
 }
 
-Vector load_table_now(const Vector* from) {
-  return load_aligned(from);
-}
-std::uint32_t load_table_now(const std::uint32_t* from) {
-  return load_aligned(from);
-}
-
 void wait_on_dependency() {
   this_lane().waited = true;
 }

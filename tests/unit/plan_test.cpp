@@ -57,7 +57,6 @@ int shared_bytes(const KernelPlan& plan) {
 
 /// Those that are in tiles in registers or in shared memory.
 std::vector<TileForm> forms_of(const KernelPlan& plan) {
-  if (const auto* tiles = std::get_if<Tile2d>(&plan.scheme)) return tiles->forms;
   if (const auto* tiles = std::get_if<Block2d>(&plan.scheme)) return tiles->forms;
   return {};
 }
@@ -617,41 +616,37 @@ TEST(Plan, TilesAreInRegistersWhereTheyFitAndMemoryBinds) {
   const auto forms_of = [](const spec::StencilSpec& stencil) {
     return plan::forms_of(plan_of(stencil, Engine::sparse));
   };
-  for (int radius = 1; radius <= 2; ++radius) {
-    spec::StencilSpec box = flat_box(radius);
-    box.taps.push_back({{0, radius, 5}, 0.5, {}});  // too far for pairs of rows
-    const std::vector<TileForm> forms = forms_of(box);
-    ASSERT_EQ(forms.size(), 4U) << radius;
-    EXPECT_GE(forms[0].rows, 10) << radius;
-    for (std::size_t i = 1; i < 3; ++i) {
-      EXPECT_FALSE(forms[i].allows_unaligned) << radius;
-      EXPECT_LT(forms[i].rows, forms[i - 1].rows) << radius;
-      EXPECT_LT(forms[i].min_blocks_per_sm, forms[i - 1].min_blocks_per_sm) << radius;
-    }
-    EXPECT_EQ(forms[2].rows, TileForm::low_rows) << radius;
-    EXPECT_EQ(forms[2].min_blocks_per_sm, 0) << radius;
-    EXPECT_TRUE(forms[3].allows_unaligned) << radius;
-    EXPECT_GE(forms[3].rows, 10) << radius;
-    const Contraction contraction = contraction_of(box, Engine::sparse);
-    EXPECT_TRUE(is<Tile2d>(plan_of(box, Engine::sparse)));
-    EXPECT_EQ(forms[3].min_blocks_per_sm, 0) << radius;
-    for (const TileForm& form : std::span(forms).first(3)) {
-      EXPECT_TRUE(form.in_registers) << radius;
-      constexpr int registers_per_operand = 4;
-      const int inputs = form.rows + 2 * radius;
-      const int least_registers =
-          (inputs + static_cast<int>(contraction.products.size())) * registers_per_operand;
-      const int threads = 32 * form.across * form.down * form.blocks_per_multiprocessor;
-      EXPECT_LE(least_registers * threads, 65536) << radius;
-      EXPECT_EQ(form.across, radius == 1 ? 4 : 2);
-    }
+  spec::StencilSpec box = flat_box(1);
+  box.taps.push_back({{0, 1, 5}, 0.5, {}});  // too far for pairs of rows
+  const std::vector<TileForm> forms = forms_of(box);
+  ASSERT_EQ(forms.size(), 5U);
+  const Contraction contraction = contraction_of(box, Engine::sparse);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(forms[i].in_registers);
+    EXPECT_FALSE(forms[i].allows_unaligned);
+    constexpr int registers_per_operand = 4;
+    const int least_registers =
+        (forms[i].rows + 2 + static_cast<int>(contraction.products.size())) * registers_per_operand;
+    const int threads = 32 * forms[i].across * forms[i].down * forms[i].blocks_per_multiprocessor;
+    EXPECT_LE(least_registers * threads, 65536);
+    if (i == 0) continue;
+    EXPECT_LT(forms[i].rows, forms[i - 1].rows);
+    EXPECT_LT(forms[i].min_blocks_per_sm, forms[i - 1].min_blocks_per_sm);
   }
+  EXPECT_EQ(forms[0].rows, 12);
+  EXPECT_EQ(forms[2].rows, TileForm::low_rows);
+  EXPECT_EQ(forms[2].min_blocks_per_sm, 0);
+  for (std::size_t i = 3; i < 5; ++i) {
+    EXPECT_TRUE(forms[i].allows_unaligned);
+    EXPECT_FALSE(forms[i].in_registers);
+  }
+  EXPECT_EQ(forms[4].min_blocks_per_sm, 0);
   spec::StencilSpec wide = flat_box(1);
   wide.storage = spec::Storage::f32;
   EXPECT_TRUE(forms_of(wide).empty());
 }
 
-TEST(Plan, OfMoreThanFiveProductsHighTilesAreInSharedMemoryAndLowOnesInRegisters) {
+TEST(Plan, OfMoreThanThreeProductsHighTilesAreInSharedMemoryAndLowOnesInRegisters) {
   for (const auto& [radius, length] : {std::pair{3, 8}, {4, 16}}) {
     const KernelPlan plan = plan_of(flat_box(radius), Engine::sparse);
     const Contraction& contraction = plan.contraction;

@@ -37,7 +37,10 @@ SchemeText text_of(const plan::Block2d& tiles, const Kernel& kernel) {
 }
 
 void describe(const plan::Block2d& tiles, const plan::KernelPlan& plan, Lines& lines) {
-  describe_mappings(plan, "not chosen, since they find no room in tiles", lines);
+  describe_mappings(plan,
+                    tiles.forms.front().in_registers ? "not chosen, since windows have tiles in registers"
+                                                     : "not chosen, since they find no room in tiles",
+                    lines);
   describe_diagonals(plan.contraction, lines);
   describe_forms(tiles.forms, lines);
 }

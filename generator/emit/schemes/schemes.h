@@ -14,7 +14,6 @@ struct SchemeText {
   std::vector<std::string> more_schemes = {};  ///< schemes of further forms, for their headers
 };
 [[nodiscard]] SchemeText text_of(const plan::Stream1d&, const Kernel& kernel);
-[[nodiscard]] SchemeText text_of(const plan::Tile2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Block2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Star2d&, const Kernel& kernel);
 [[nodiscard]] SchemeText text_of(const plan::Stream2d&, const Kernel& kernel);
@@ -41,7 +40,6 @@ struct SchemeText {
 /// Each adds its scheme's lines to the report (describe.h).
 using Lines = std::vector<std::string>;
 void describe(const plan::Stream1d&, const plan::KernelPlan& plan, Lines& lines);
-void describe(const plan::Tile2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Block2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Star2d&, const plan::KernelPlan& plan, Lines& lines);
 void describe(const plan::Stream2d&, const plan::KernelPlan& plan, Lines& lines);
@@ -60,7 +58,6 @@ void describe(const plan::BandedList&, const plan::KernelPlan& plan, Lines& line
 
 /// Each is its scheme's object in --explain's JSON: `streaming`, or on CUDA cores `cores`.
 [[nodiscard]] std::string json_of(const plan::Stream1d&, const plan::KernelPlan& plan);
-[[nodiscard]] std::string json_of(const plan::Tile2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Block2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Star2d&, const plan::KernelPlan& plan);
 [[nodiscard]] std::string json_of(const plan::Stream2d&, const plan::KernelPlan& plan);

@@ -71,8 +71,8 @@ TileForm block_form(const Contraction& contraction, int rows) {
   return form;
 }
 
-/// Tiles of one warp each, with all its inputs in registers; two abreast.
-TileForm form_in_registers(const Contraction& contraction, int rows, int tiles_down, int most_warps) {
+/// Tiles of one warp each, with all its inputs in registers.
+TileForm form_in_registers(const Contraction& contraction, int rows, int across, int down, int most_warps) {
   const int steps = (rows + contraction.rows_spanned() - 1) / contraction.rows_per_product();
   const int fragments = steps * fragments_of(contraction) * contraction.rows_per_product();
   const int registers = registers_beside_tile + fragments * registers_per_fragment +
@@ -80,10 +80,27 @@ TileForm form_in_registers(const Contraction& contraction, int rows, int tiles_d
   const int warps = std::min(most_warps, registers_per_multiprocessor / (threads_per_warp * registers));
   TileForm form;
   form.rows = rows;
-  form.across = 2;
-  form.down = tiles_down;
-  form.blocks_per_multiprocessor = warps / (form.across * form.down);
+  form.across = across;
+  form.down = down;
+  form.blocks_per_multiprocessor = warps / (across * down);
   return form;
+}
+
+/// Forms whose inputs all wait in registers, from high tiles to low ones: for products that take a third of
+/// the time of a tile's memory traffic. Higher tiles read fewer rows twice, but leave room for fewer warps.
+/// None if registers have no room for five blocks.
+std::vector<TileForm> forms_in_registers(const Contraction& contraction) {
+  constexpr int most_products = 3;
+  constexpr int across = TileForm::warps_per_block;
+  if (contraction.element_bytes != 2 || contraction.grouping != Grouping::windows ||
+      contraction.pairs_diagonals() || static_cast<int>(contraction.products.size()) > most_products)
+    return {};
+  TileForm high = form_in_registers(contraction, 12, across, 1, 5 * across);
+  if (high.blocks_per_multiprocessor < 5) return {};
+  high.min_blocks_per_sm = 16;
+  TileForm middle = form_in_registers(contraction, 6, across, 1, 6 * across);
+  middle.min_blocks_per_sm = 4;
+  return {high, middle, form_in_registers(contraction, TileForm::low_rows, across, 1, 6 * across)};
 }
 
 /// Lower tiles than the high ones of `high_rows` rows, for small boxes. These finish sooner if every warp
@@ -92,44 +109,42 @@ TileForm form_in_registers(const Contraction& contraction, int rows, int tiles_d
 /// same rows, inputs are in shared memory.
 std::vector<TileForm> lower_forms(const Contraction& contraction, int high_rows) {
   constexpr int least_blocks_in_registers = 4;
-  TileForm middle = form_in_registers(contraction, 8, 2, 16);
+  TileForm middle = form_in_registers(contraction, 8, 2, 2, 16);
   if (contraction.rows_spanned() <= most_rows_of_low_tiles &&
       middle.blocks_per_multiprocessor >= least_blocks_in_registers) {
     middle.min_blocks_per_sm = 4;
-    TileForm low = form_in_registers(contraction, TileForm::low_rows, 1, 24);
+    TileForm low = form_in_registers(contraction, TileForm::low_rows, 2, 1, 24);
     low.min_blocks_per_sm = 2;
-    return {middle, low, form_in_registers(contraction, TileForm::low_rows, 2, 24)};
+    return {middle, low, form_in_registers(contraction, TileForm::low_rows, 2, 2, 24)};
   }
   middle = block_form(contraction, std::min(16, high_rows / 2));
   middle.min_blocks_per_sm = 2;
   return {middle, block_form(contraction, TileForm::low_rows)};
 }
 
-/// All forms of a kernel. Unaligned rows have separate forms, after the aligned ones: in code for both, the
-/// compiler schedules aligned loads up to 4 % slower. Where two blocks' operands fill the registers, high
-/// tiles of unaligned rows would spill.
-std::vector<TileForm> all_forms(const Contraction& contraction, const TileForm& high,
-                                const std::vector<TileForm>& lower) {
-  std::vector<TileForm> allows_unaligned;
-  if (high.blocks_per_multiprocessor > 2) allows_unaligned.push_back(high);
+/// Forms for unaligned rows: in code for both, the compiler schedules aligned loads up to 4 % slower. Where
+/// two blocks' operands fill the registers, high tiles of unaligned rows would spill.
+std::vector<TileForm> unaligned_forms(const Contraction& contraction, const TileForm& high,
+                                      const std::vector<TileForm>& lower) {
+  std::vector<TileForm> forms;
+  if (high.blocks_per_multiprocessor > 2) forms.push_back(high);
   if (lower.front().in_registers) {
-    allows_unaligned.push_back(block_form(contraction, 8));
+    forms.push_back(block_form(contraction, 8));
   } else {
-    allows_unaligned.insert(allows_unaligned.end(), lower.begin(), lower.end());
+    forms.insert(forms.end(), lower.begin(), lower.end());
   }
-  for (TileForm& form : allows_unaligned) form.allows_unaligned = true;
-  std::vector<TileForm> forms = {high};
-  forms.insert(forms.end(), lower.begin(), lower.end());
-  forms.insert(forms.end(), allows_unaligned.begin(), allows_unaligned.end());
+  for (TileForm& form : forms) form.allows_unaligned = true;
   return forms;
 }
 
 /// Fitted to sweeps of 10240 x 10240 points on an H200: 107.3 us for 4 products, 111 for 11 and 138.8 for 15.
 /// With equal products windows are taken, whose loads are whole vectors. Updates of several sums leave fewer
 /// blocks: with two sums of 6, 9 and 11 products they took 111.0, 132.3 and 147.8 us. u8 fields, whose bytes
-/// are converted to f16, take 77 us for 2 products, 85 for 4, 170 for 15 and 290 for 30.
-double estimate_us(const spec::StencilSpec& spec, const Contraction& contraction) {
+/// are converted to f16, take 77 us for 2 products, 85 for 4, 170 for 15 and 290 for 30. With all tiles in
+/// registers 3 products take 104.9 us.
+double estimate_us(const spec::StencilSpec& spec, const Contraction& contraction, bool in_registers) {
   constexpr double copy_us = 104.4;  // for 4 bytes a point
+  if (in_registers) return copy_us + 0.5 * (static_cast<double>(contraction.products.size()) - 2);
   constexpr double half_vectors_us = 0.1;
   const auto products = static_cast<double>(contraction.products.size());
   const bool of_bytes = contraction.element_bytes == 1;
@@ -171,13 +186,20 @@ Offer<Block2d> Block2d::plan(const Problem& problem, const Contraction& contract
   const std::vector<TileForm> lower = lower_forms(contraction, high.rows);
   high.min_blocks_per_sm = lower.front().in_registers ? 18 : 8;
   Block2d tiles;
-  tiles.forms = all_forms(contraction, high, lower);
+  tiles.forms = forms_in_registers(contraction);
+  const bool in_registers = !tiles.forms.empty();
+  if (!in_registers) {
+    tiles.forms = lower;
+    tiles.forms.insert(tiles.forms.begin(), high);
+  }
+  const std::vector<TileForm> unaligned = unaligned_forms(contraction, high, lower);
+  tiles.forms.insert(tiles.forms.end(), unaligned.begin(), unaligned.end());
   tiles.window_vectors = vectors_across(contraction, 1);
   tiles.stage_bytes = warp_stage_bytes(contraction);
   tiles.estimated_registers = registers_of_tile(contraction);
   tiles.shared_bytes = tile_bytes(contraction, high.rows);
   make_room_for_update(problem.spec, tiles.forms);
-  return {std::move(tiles), estimate_us(problem.spec, contraction), ""};
+  return {std::move(tiles), estimate_us(problem.spec, contraction, in_registers), ""};
 }
 
 }  // namespace spidergen::plan

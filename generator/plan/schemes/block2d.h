@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "plan/problem.h"
-#include "plan/schemes/tile2d.h"
+#include "plan/tile_form.h"
 
 namespace spidergen::plan {
 
-/// Tiles in shared memory: a block requests all its inputs together, by bulk copies
+/// Tiles: all inputs of one are requested together, to shared memory by bulk copies, or to registers
 /// (runtime/device/spider/kernels/block2d.h).
 struct Block2d {
   static constexpr std::string_view name = "block2d";

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "plan/problem.h"
-#include "plan/schemes/tile2d.h"
+#include "plan/tile_form.h"
 
 namespace spidergen::plan {
 

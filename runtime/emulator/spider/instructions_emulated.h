@@ -110,9 +110,6 @@ float smaller_magnitude(float a, float b);
 /// A value of a table baked into the generated file.
 Vector load_table(const Vector* from);
 std::uint32_t load_table(const std::uint32_t* from);
-
-Vector load_table_now(const Vector* from);
-std::uint32_t load_table_now(const std::uint32_t* from);
 /// The value; it has arrived from here on.
 SPIDER_DEVICE std::uint32_t pin_in_register(std::uint32_t loaded) {
   return loaded;
@@ -284,10 +281,6 @@ Vector load_vector(const std::uint16_t* from);
 /// The loads above where `wanted`; else zeros, or the value `otherwise`.
 SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
   return wanted ? load_vector(from) : Vector{};
-}
-/// The cells if `wanted`, otherwise a table's.
-SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, const Vector* otherwise) {
-  return wanted ? load_vector(from) : load_table(otherwise);
 }
 SPIDER_DEVICE std::uint8_t load_field_if(bool wanted, const std::uint8_t* from, std::uint8_t otherwise) {
   return wanted ? load_field(from) : otherwise;

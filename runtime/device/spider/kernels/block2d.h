@@ -1,6 +1,6 @@
-/// 2D stencils of 16-bit fields, and of u8 ones, with more products, or with pairs of rows. All input rows of
-/// a tile are requested together. They wait in shared memory, which the warps of a block share; in low tiles
-/// they wait in registers, and a warp has a tile of its own.
+/// 2D stencils of 16-bit fields, and of u8 ones, in tiles. All input rows of a tile are requested together.
+/// They wait in shared memory, which the warps of a block share; in low tiles, and with few products, they
+/// wait in registers, and a warp has a tile of its own.
 ///
 /// A product makes 128 outputs, 8 columns of 16: 16 along x, or 8 along x in both of two rows. Fragments of
 /// an input row are windows at the shifts, and the pair: the inputs of the outputs' own columns in two rows,
@@ -133,7 +133,7 @@ struct Block2d {
   SPIDER_DEVICE static int tile_warp() { return Form::tile_warps == 1 ? 0 : device::warp_index(); }
 
   SPIDER_DEVICE static bool find_tile(const ArgumentsOf<Stencil>& field, Tile& tile) {
-    const BlockPlace block = find_block_from_lowest(field.grid.volume);
+    const BlockPlace block = find_block(field.grid.volume);
     const int index = tile_index();
     tile = Tile(field, product_rows);
     tile.row += (block.down * Form::tiles_down + index / Form::tiles_across) * Form::tile_rows;
@@ -403,8 +403,7 @@ struct Block2d {
     }
   }
 
-  /// Stores the outputs of a lane, which may begin at any element, cell by cell; bytes as words, and pairs of
-  /// rows of 16 bits to the stage.
+  /// Stores the outputs of a lane, which may begin at any element; pairs of rows of 16 bits to the stage.
   SPIDER_DEVICE static void store_or_stage(const LaneOutputs& own, int step, int column, OutElement* to,
                                            const Outputs& outputs) {
     if constexpr (sizeof(OutElement) == 1) {
@@ -412,6 +411,8 @@ struct Block2d {
     } else if constexpr (has_stage) {
       const Shared place = stage_row(step, own.row) + (column + own.column) * element_bytes;
       device::store_shared(place, device::Pair{{outputs.word[0], outputs.word[1]}});
+    } else if constexpr (sizeof(OutElement) == 2) {
+      store_anywhere(to + column, outputs.word[0], outputs.word[1]);
     } else {
       SPIDER_UNROLL
       for (int i = 0; i < 4; ++i) device::store_field(to + column + i, Storage::output(outputs, i));

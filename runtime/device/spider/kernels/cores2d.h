@@ -93,7 +93,7 @@ struct Cores2d {
   /// Finds the tile of this warp; there is none if the grid exceeds the box. Tiles at the upper end come
   /// first: they may need care and take longer, and would delay the end if they came last.
   SPIDER_DEVICE static bool find_tile(const SweepArguments& field, Tile& tile) {
-    const BlockPlace block = find_block_from_lowest(field.grid.volume);
+    const BlockPlace block = find_block(field.grid.volume);
     const int lane = device::lane_index();
     static_cast<FieldTile<Cells>&>(tile) = FieldTile<Cells>(field, 1);
     tile.row += block.down * tile_rows;

@@ -112,7 +112,7 @@ struct Cores3d {
     static constexpr int tile_vectors = block_columns * Cells::element_bytes / 16;
     static constexpr int ring_plane_bytes = ring_rows * Stencil::ring_row_bytes;
     static constexpr int edge_warps = warps_per_block;
-    static constexpr bool finds_all_edges = true, negates_in_ring = false;
+    static constexpr bool finds_all_edges = true;
     static constexpr int lowest_dz = Stencil::plane_low;
     static constexpr int lowest_dy = row_low;
     static constexpr int lead_planes = planes_in_flight - 1;

@@ -53,13 +53,6 @@
 namespace spider {
 inline namespace device_4 {
 
-/// Which cells of a tile are set at every step.
-enum class GhostFill {
-  none,
-  rows,  ///< outside constant faces along y
-  any,
-};
-
 /// How a cell's neighbours are added.
 enum class LevelForm {
   taps,   ///< a product for each
@@ -78,25 +71,16 @@ sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   typename Kernel::TileSweep walk;
   if (!Kernel::find_tile(field, walk)) return;
   if constexpr (Kernel::sets_cells) {
-    const GhostFill found = Kernel::ghost_fill_of(walk);
-    if constexpr (Kernel::takes_any) {
-      if (found == GhostFill::any) {
-        if constexpr (Kernel::boundary_path_is_rare) {
-          Kernel::run_boundary_noinline(field);
-        } else {
-          Kernel::template run<GhostFill::any>(field, walk);
-        }
-        return;
+    if (Kernel::has_set_cells(walk)) {
+      if constexpr (Kernel::boundary_path_is_rare) {
+        Kernel::run_boundary_noinline(field);
+      } else {
+        Kernel::template run<true>(field, walk);
       }
-    }
-    if constexpr (Kernel::takes_rows) {
-      if (found == GhostFill::rows) {
-        Kernel::template run<GhostFill::rows>(field, walk);
-        return;
-      }
+      return;
     }
   }
-  Kernel::template run<GhostFill::none>(field, walk);
+  Kernel::template run<false>(field, walk);
 }
 
 /// Shared memory of a plane of all update inputs at points.
@@ -155,8 +139,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr int ranges = origin + 16;                ///< as find_state says
   static constexpr int walk = ranges + 16;
   static constexpr int walk_vectors = (sizeof(TileSweep) + 15) / 16;
-  static constexpr int held_lanes = walk + 16 * walk_vectors;
-  static constexpr int end_of_walk = held_lanes + 4 * 32;
+  static constexpr int ghost_lanes = walk + 16 * walk_vectors;
+  static constexpr int end_of_walk = ghost_lanes + 4 * 32;
   // For further fields: where the tile's rows and lanes find their cells in a plane, which planes need no
   // mapping, which points a lane fills outside faces; and planes.
   static constexpr int point_fields = UpdateReads<Stencil>::fields;
@@ -174,11 +158,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// True if ghost lanes of a face along x preserve its constant.
   static constexpr bool low_ghost_lanes_constant =
       Stencil::constant_lanes && Tile::x_rules.low == FaceRule::constant;
-  static constexpr bool holds_high = Stencil::constant_lanes && Tile::x_rules.high == FaceRule::constant;
+  static constexpr bool high_ghost_lanes_constant =
+      Stencil::constant_lanes && Tile::x_rules.high == FaceRule::constant;
   /// True if a constant is not 0. (Any weights preserve 0.)
-  static constexpr bool holds_numbers = steps > 1 &&
-                                        ((low_ghost_lanes_constant && Tile::x_rules.low_value != 0) ||
-                                         (holds_high && Tile::x_rules.high_value != 0));
+  static constexpr bool ghost_lanes_have_weights =
+      steps > 1 && ((low_ghost_lanes_constant && Tile::x_rules.low_value != 0) ||
+                    (high_ghost_lanes_constant && Tile::x_rules.high_value != 0));
   /// Faces along x where ghost columns are set at every step; includes a constant at the high face, if that
   /// face splits a lane's four columns.
   static constexpr bool sets_low = Shape::x_axis.is_closed_low() && !low_ghost_lanes_constant;
@@ -195,10 +180,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Boundary tiles run their own instantiation; branches around this code cost interior tiles up to 5 %.
   static constexpr bool sets_cells = sets_columns || Shape::rows_end;
   /// True if only lanes split by the high face, or fields narrower than a tile, write ghost columns.
-  static constexpr bool boundary_path_is_rare = sets_columns && !sets_low && (holds_high || !sets_high);
-  /// True if tiles that set only rows have a third code. Sharing the code that sets columns cost them 3 %.
-  static constexpr bool takes_rows = has_constant_rows && (boundary_path_is_rare || !sets_columns);
-  static constexpr bool takes_any = sets_columns || sets_rows;
+  static constexpr bool boundary_path_is_rare =
+      sets_columns && !Shape::rows_end && !sets_low && (high_ghost_lanes_constant || !sets_high);
 
   /// For each step's input: the cells of its newest plane, and its partial results there.
   using Planes = float[steps][rows][columns];
@@ -244,11 +227,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// The constant of a face; in a ghost lane of a face along x, that face's.
   SPIDER_DEVICE static float constant_of_lane(std::uint32_t value) {
     constexpr AxisRules rules = Stencil::column_rules();
-    if constexpr (low_ghost_lanes_constant || holds_high) {
+    if constexpr (low_ghost_lanes_constant || high_ghost_lanes_constant) {
       const std::uint32_t lane =
-          device::load_shared_word(static_cast<Shared>(held_lanes + 4 * device::lane_index()));
+          device::load_shared_word(static_cast<Shared>(ghost_lanes + 4 * device::lane_index()));
       if (low_ghost_lanes_constant && (lane & beyond_low) != 0) value = rules.low_value;
-      if (holds_high && (lane & beyond_high) != 0) value = rules.high_value;
+      if (high_ghost_lanes_constant && (lane & beyond_high) != 0) value = rules.high_value;
     }
     return device::float_of(value);
   }
@@ -262,7 +245,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     constexpr float below = is_cross ? Stencil::y_high : 0.0F;
     constexpr float above = is_cross ? Stencil::y_low : 0.0F;
     CenterWeights centers{Stencil::center, Stencil::center, Stencil::center};
-    if constexpr (holds_numbers) {
+    if constexpr (ghost_lanes_have_weights) {
       if ((lane & (beyond_low | beyond_high)) != 0)
         centers = {Stencil::ghost_center, Stencil::ghost_center, Stencil::ghost_center};
       if ((lane & beside_low) != 0) centers.last += Stencil::x_high + below;
@@ -271,7 +254,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return centers;
   }
   SPIDER_DEVICE static float multiply_by_center(const CenterWeights& centers, int c, float value, float sum) {
-    if constexpr (holds_numbers) {
+    if constexpr (ghost_lanes_have_weights) {
       const float weight = c == 0 ? centers.first : (c + 1 == columns ? centers.last : centers.inner);
       return device::multiply_add(weight, value, sum);
     } else {
@@ -567,7 +550,8 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
     if constexpr (sets_high) {
       const std::int32_t place = end - x0;
-      if (place >= 0 && place < width) fill_high_ghost_columns<holds_high ? 1 : 0>(end, place, cells);
+      if (place >= 0 && place < width)
+        fill_high_ghost_columns<high_ghost_lanes_constant ? 1 : 0>(end, place, cells);
     }
   }
 
@@ -606,47 +590,26 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (level + 1 < steps) set_constant_row<level + 1, i>(constant, at, cells);
   }
 
-  /// A switch, since this warp is on the critical path to the barrier.
+  /// The same for `row`, i or a later one.
+  template <int i = 0>
   SPIDER_DEVICE static void find_constant_row(float constant, std::uint32_t row, const PlaneCursor& at,
                                               Planes& cells) {
-    static_assert(rows <= 8, "cases of all rows");
-    switch (row) {
-      case 0:
-        set_constant_row<0, 0>(constant, at, cells);
-        break;
-      case 1:
-        set_constant_row<0, 1 < rows ? 1 : 0>(constant, at, cells);
-        break;
-      case 2:
-        set_constant_row<0, 2 < rows ? 2 : 0>(constant, at, cells);
-        break;
-      case 3:
-        set_constant_row<0, 3 < rows ? 3 : 0>(constant, at, cells);
-        break;
-      case 4:
-        set_constant_row<0, 4 < rows ? 4 : 0>(constant, at, cells);
-        break;
-      case 5:
-        set_constant_row<0, 5 < rows ? 5 : 0>(constant, at, cells);
-        break;
-      case 6:
-        set_constant_row<0, 6 < rows ? 6 : 0>(constant, at, cells);
-        break;
-      default:
-        set_constant_row<0, 7 < rows ? 7 : 0>(constant, at, cells);
-        break;
+    static_assert(rows <= 8, "flags have three bits for a row");
+    if (row == i) {
+      set_constant_row<0, i>(constant, at, cells);
+    } else if constexpr (i + 1 < rows) {
+      find_constant_row<i + 1>(constant, row, at, cells);
     }
   }
 
-  /// Sets the warp's rows outside faces with constants, and the rows that mirror those if requested.
-  template <bool shown_too>
+  /// Sets the warp's rows outside faces with constants, and the rows that mirror those.
   SPIDER_DEVICE static void fill_constant_rows(std::uint32_t flags, const PlaneCursor& at, Planes& cells) {
     constexpr auto along = Shape::lines();
-    if constexpr (along.has_constant_before() && (shown_too || along.is_closed_low())) {
+    if constexpr (along.has_constant_before()) {
       if ((flags & at_low_row) != 0)
         find_constant_row(constant_of_lane(along.value_before()), flags / low_row % 8, at, cells);
     }
-    if constexpr (along.has_constant_behind() && (shown_too || along.is_closed_high())) {
+    if constexpr (along.has_constant_behind()) {
       if ((flags & at_high_row) != 0)
         find_constant_row(constant_of_lane(along.value_behind()), flags / high_row % 8, at, cells);
     }
@@ -682,7 +645,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     const int lane = device::lane_index();
     // Constant ghost lanes add nothing from the interior.
     const bool takes_right = !low_ghost_lanes_constant || (bits & beside_low) == 0;
-    const bool takes_left = !holds_high || (bits & beside_high) == 0;
+    const bool takes_left = !high_ghost_lanes_constant || (bits & beside_high) == 0;
     // Sums of a cell's right and lower neighbour, in the row above.
     Row corners;
     if constexpr (is_cross) {
@@ -973,9 +936,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: the
-  /// cells of the tile that are set at every step.
-  template <int parity, GhostFill sets>
+  /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: are
+  /// cells of the tile set at every step?
+  template <int parity, bool sets>
   SPIDER_DEVICE static void take_plane(const Arguments& f, WarpState& state, std::int32_t b, int& slot,
                                        int& point_slot, Planes& cells, Planes& sums) {
     const device::Vector range = device::load_shared(static_cast<Shared>(ranges));
@@ -1017,7 +980,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     };
     const bool whole = (state.flags & stores_vectors) != 0;
     // The rare path instantiates the level pipeline once, for code size.
-    constexpr bool is_always_near = sets == GhostFill::any && boundary_path_is_rare;
+    constexpr bool is_always_near = sets && boundary_path_is_rare;
     if (is_always_near || !whole || is_at_face(f, at.z)) {
       advance_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else if constexpr (!is_always_near) {
@@ -1026,12 +989,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     // nvcc 13.0 miscompiles a plain increment (stores to undefined addresses); hence an opaque one. It begins
     // `steps` planes before the first input plane; only planes of the box are stored.
     state.output = device::opaque_advance(state.output, f.output_stride[0]);
-    constexpr bool columns_here = sets == GhostFill::any && sets_columns;
-    constexpr bool rows_here = sets != GhostFill::none && has_constant_rows;
+    constexpr bool columns_here = sets && sets_columns;
+    constexpr bool rows_here = sets && has_constant_rows;
     constexpr std::uint32_t set_here = (columns_here ? at_columns : 0U) | (rows_here ? at_rows : 0U);
     if (set_here != 0 && (state.flags & set_here) != 0) {
-      if (rows_here && (state.flags & at_rows) != 0)
-        fill_constant_rows<sets == GhostFill::any || !sets_columns>(state.flags, at, cells);
+      if (rows_here && (state.flags & at_rows) != 0) fill_constant_rows(state.flags, at, cells);
       if (columns_here && (state.flags & at_columns) != 0)
         set_columns(extent_of(f, 2), load_invariant(origin), cells);
     }
@@ -1041,7 +1003,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     device::sync_block();
     point_slot = point_slot + 1 == point_slots ? 0 : point_slot + 1;
     fill_ghost_points(state, point_slot);
-    if (sets != GhostFill::none && sets_rows && (state.flags & at_rows) != 0) {
+    if (sets && sets_rows && (state.flags & at_rows) != 0) {
       add_xy_neighbours<0, true>(f, at, cells, sums);
     } else {
       add_xy_neighbours<0, false>(f, at, cells, sums);
@@ -1052,10 +1014,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// The bits of WarpState::cells that tell where faces along x are.
   SPIDER_DEVICE static std::uint32_t find_ghost_lanes(const TileSweep& w) {
     const std::int32_t x = w.x0 + columns * device::lane_index();
-    std::uint32_t held = 0;
-    if (low_ghost_lanes_constant && x < 0) held |= x + columns == 0 ? beyond_low | beside_low : beyond_low;
-    if (holds_high && x >= w.extent[2]) held |= x == w.extent[2] ? beyond_high | beside_high : beyond_high;
-    return held;
+    std::uint32_t found = 0;
+    if (low_ghost_lanes_constant && x < 0) found |= x + columns == 0 ? beyond_low | beside_low : beyond_low;
+    if (high_ghost_lanes_constant && x >= w.extent[2])
+      found |= x == w.extent[2] ? beyond_high | beside_high : beyond_high;
+    return found;
   }
 
   /// Fills cells of input planes that no lane requests: finite values that no output uses, and constants of
@@ -1071,7 +1034,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     SPIDER_UNROLL
     for (int i = 0; i < Tile::vector_elements; ++i) {
       const bool low = low_ghost_lanes_constant && first + i < 0;
-      if (!low && !(holds_high && first + i >= w.extent[2])) continue;
+      if (!low && !(high_ghost_lanes_constant && first + i >= w.extent[2])) continue;
       Cells::put(v.word[i / Cells::per_word], i % Cells::per_word,
                  Cells::cell(device::float_of(low ? rules.low_value : rules.high_value)));
     }
@@ -1088,9 +1051,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
 
   /// True if columns of a tile are set at every step.
   SPIDER_DEVICE static bool has_set_columns(const TileSweep& w) {
-    const std::int32_t shown = mirrors_constant ? find_mirrored_constant(w.extent[2], w.x0) : width;
-    return (sets_low && w.x0 < 0) || (shown >= 0 && shown < width) ||
-           (sets_high && w.x0 + width > w.extent[2] && !(holds_high && (w.extent[2] - w.x0) % columns == 0));
+    const std::int32_t mirrored = mirrors_constant ? find_mirrored_constant(w.extent[2], w.x0) : width;
+    return (sets_low && w.x0 < 0) || (mirrored >= 0 && mirrored < width) ||
+           (sets_high && w.x0 + width > w.extent[2] &&
+            !(high_ghost_lanes_constant && (w.extent[2] - w.x0) % columns == 0));
   }
 
   /// True if a tile has a row where a mirrored face shows the constant of the opposite one.
@@ -1130,10 +1094,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return found;
   }
 
-  SPIDER_DEVICE static GhostFill ghost_fill_of(const TileSweep& w) {
-    if (has_set_columns(w) || (takes_any && has_mirrored_row(w))) return GhostFill::any;
-    if (!has_ghost_rows(w, w.y0, Tile::height)) return GhostFill::none;
-    return takes_rows ? GhostFill::rows : GhostFill::any;
+  /// True if cells of a tile are set at every step.
+  SPIDER_DEVICE static bool has_set_cells(const TileSweep& w) {
+    return has_set_columns(w) || has_mirrored_row(w) || has_ghost_rows(w, w.y0, Tile::height);
   }
 
   SPIDER_DEVICE static WarpState find_state(const SweepArguments& f, const TileSweep& w) {
@@ -1168,7 +1131,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     state.cells = wanted.cells | (piece.wanted != 0 ? reads_columns : 0U) | find_ghost_lanes(w);
     state.centers = find_center_weights(state.cells);
     if (device::warp_index() == 0) {  // the lanes of all warps have the same columns
-      device::store_shared(static_cast<Shared>(held_lanes + 4 * lane), find_ghost_lanes(w));
+      device::store_shared(static_cast<Shared>(ghost_lanes + 4 * lane), find_ghost_lanes(w));
     }
     if constexpr (Shape::x_axis.mirrors()) state.mirrors = Tile::find_mirror_ghosts(w);
     state.flags =
@@ -1186,11 +1149,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Out of line where rare: inlined it slowed the common paths by up to 3 %.
   SPIDER_DEVICE_NOINLINE void run_boundary_noinline(const Arguments& f) {
     TileSweep w;
-    if (Tile::find_tile(f, w)) run<GhostFill::any>(f, w);
+    if (Tile::find_tile(f, w)) run<true>(f, w);
   }
 
-  /// `sets`: the result of ghost_fill_of.
-  template <GhostFill sets>
+  /// `sets`: the result of has_set_cells.
+  template <bool sets>
   SPIDER_DEVICE static void run(const Arguments& f, const TileSweep& w) {
     fill_planes(w);
     if constexpr (point_fields > 0) {

@@ -72,11 +72,11 @@ struct Rims2d {
   /// An axis of a block: the cells that it stores, the cells in its buffers, ghost cells included, and those
   /// of them that the sweep may read.
   struct Axis {
-    Span stored, held;
+    Span stored, loaded;
     FarSpan readable;
     std::int32_t extent;
 
-    SPIDER_DEVICE std::int32_t count() const { return held.end - held.begin; }
+    SPIDER_DEVICE std::int32_t count() const { return loaded.end - loaded.begin; }
   };
 
   struct Block {
@@ -85,7 +85,8 @@ struct Rims2d {
 
     /// Address of a cell in a buffer.
     SPIDER_DEVICE Shared place(int buffer, std::int32_t y, std::int32_t x) const {
-      const std::int32_t cell = (y - rows.held.begin + ry) * pitch + x - columns.held.begin + side_columns;
+      const std::int32_t cell =
+          (y - rows.loaded.begin + ry) * pitch + x - columns.loaded.begin + side_columns;
       return static_cast<Shared>(buffer * buffer_bytes + cell * number_bytes);
     }
   };
@@ -115,7 +116,7 @@ struct Rims2d {
     Axis found;
     found.extent = static_cast<std::int32_t>(f.extent[axis]);
     found.stored = {begin, size < end - begin ? begin + size : end};
-    found.held = end_at_faces<rules>({begin - reach, found.stored.end + reach}, found.extent);
+    found.loaded = end_at_faces<rules>({begin - reach, found.stored.end + reach}, found.extent);
     found.readable = find_readable(rules(), {found.stored.begin, found.stored.end}, std::int64_t{steps} * low,
                                    std::int64_t{steps} * high, found.extent);
     return found;
@@ -195,8 +196,8 @@ struct Rims2d {
       for (int i = 0; i < at_once; ++i) {
         const std::int32_t cell = first + i * threads;
         const std::int32_t row = cell / width;
-        const std::int32_t y = block.rows.held.begin + row;
-        const std::int32_t x = block.columns.held.begin + cell - row * width;
+        const std::int32_t y = block.rows.loaded.begin + row;
+        const std::int32_t x = block.columns.loaded.begin + cell - row * width;
         const bool wanted = cell < total && block.rows.readable.holds(y) && block.columns.readable.holds(x);
         const std::int64_t from = wrap_index(rows, y, block.rows.extent) * f.input_stride[1] +
                                   wrap_index(columns, x, block.columns.extent);
@@ -260,7 +261,7 @@ struct Rims2d {
     const Span& columns = wanted.columns;
     const auto pitch_bytes = static_cast<Shared>(block.pitch * number_bytes);
     // Pairs begin at even places of a buffer.
-    const std::int32_t first = columns.begin - (columns.begin - block.columns.held.begin) % 2;
+    const std::int32_t first = columns.begin - (columns.begin - block.columns.loaded.begin) % 2;
     const std::int32_t pairs = (columns.end - first + 1) / 2;
     const std::int32_t items = pairs * ((rows.end - rows.begin + run - 1) / run);
     auto* const output = static_cast<Element*>(f.output);
@@ -304,7 +305,7 @@ struct Rims2d {
     device::sync_block();
     load_cells(f, block);
     device::sync_block();
-    fill_beyond(block, 0, {block.rows.held, block.columns.held});
+    fill_beyond(block, 0, {block.rows.loaded, block.columns.loaded});
     SPIDER_NO_UNROLL
     for (int step = 0; step < steps - 1; ++step) {
       device::sync_block();

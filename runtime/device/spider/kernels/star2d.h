@@ -120,7 +120,7 @@ struct Star2d {
                                       Stencil::warps_per_block * stage_bytes;
 
   SPIDER_DEVICE static Tile find_tile(const ArgumentsOf<Stencil>& field) {
-    const BlockPlace block = find_block_from_lowest(field.grid.volume);
+    const BlockPlace block = find_block(field.grid.volume);
     Tile tile(field, unit_rows);
     tile.row += block.down * Form::tile_rows;
     tile.column += block.across * tile_outputs;

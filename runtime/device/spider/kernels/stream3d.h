@@ -54,12 +54,6 @@ sweep_stream3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   if (path == Path::interior && regular.begin == 0 && regular.end == block.steps) {
     Kernel::template walk_planes<Path::interior>(field, block, regular, operands);
   } else if (path != Path::unaligned) {
-    if constexpr (Kernel::adds_constants) {
-      if (!Kernel::is_near_rows_or_planes(block)) {
-        Kernel::template walk_planes<Path::boundary, true>(field, block, regular, operands);
-        return;
-      }
-    }
     Kernel::template walk_planes<Path::boundary>(field, block, regular, operands);
   } else {
     Kernel::template walk_planes<Path::unaligned>(field, block, regular, operands);
@@ -128,7 +122,7 @@ struct Stream3d {
     static constexpr int lowest_dy = row_low;
     static constexpr int lead_planes = Stream3d::lead_planes;
     static constexpr int edge_warps = 1;
-    static constexpr bool finds_all_edges = false, edges_in_memory = false, negates_in_ring = true;
+    static constexpr bool finds_all_edges = false, edges_in_memory = false;
   };
   using Planes = PlaneRing<Ring>;
   using Block = typename Planes::Block;
@@ -231,17 +225,13 @@ struct Stream3d {
   static constexpr int sum_count = SumsOf<Stencil>::count;
   using Sums = TileSums<Stencil>[planes_in_flight][rows_per_warp];
 
-  /// The initial values of sums of products side by side: zeros, or the sums of constants outside faces.
-  using Starts = Accumulator[products_abreast];
-
   /// The sums of a warp, in the output plane that begins with an input plane, that have begun. The others
   /// still contain an older plane: the first product sets them without an extra instruction, since it adds to
   /// other registers.
   struct Begun {
-    const Starts& starts;
     bool sums[rows_per_warp][sum_count] = {};
 
-    SPIDER_DEVICE Begun(bool all, const Starts& from) : starts(from) {
+    SPIDER_DEVICE explicit Begun(bool all) {
       for (auto& row : sums) {
         for (bool& sum : row) sum = all;
       }
@@ -249,7 +239,7 @@ struct Stream3d {
 
     SPIDER_DEVICE void begin(const Product& product, int output_row, Accumulator& sum) {
       if (product.plane != 0 || sums[output_row][product.sum]) return;
-      sum = starts[output_row % products_abreast];
+      sum = Accumulator{};
       sums[output_row][product.sum] = true;
     }
   };
@@ -275,11 +265,11 @@ struct Stream3d {
   }
 
   /// Adds an input plane to the output planes in flight, fragment by fragment, which completes the oldest, in
-  /// slot (turn + 1) % planes_in_flight.
+  /// slot (turn + 1) % planes_in_flight. `all_begun`: its sums have begun with what constants add.
   template <bool all_begun>
-  SPIDER_DEVICE static void multiply_by_rows(const Operands& loaded, const FragmentPlaces& places,
-                                             const Starts& starts, Sums& sums, int turn) {
-    Begun begun(all_begun, starts);
+  SPIDER_DEVICE static void multiply_by_rows(const Operands& loaded, const FragmentPlaces& places, Sums& sums,
+                                             int turn) {
+    Begun begun(all_begun);
     SPIDER_UNROLL
     for (int row = 0; row < input_rows; ++row) {
       SPIDER_UNROLL
@@ -302,9 +292,9 @@ struct Stream3d {
   /// The same, operand by operand, so that each is loaded once.
   template <bool all_begun>
   SPIDER_DEVICE static void multiply_by_operands(const Operands& loaded, const FragmentPlaces& places,
-                                                 const Starts& starts, Sums& sums, int turn) {
+                                                 Sums& sums, int turn) {
     constexpr int rows = input_rows;
-    Begun begun(all_begun, starts);
+    Begun begun(all_begun);
     SPIDER_UNROLL
     for (int source = 0; source < source_count; ++source) {
       Vector fragments[rows] = {};
@@ -414,29 +404,25 @@ struct Stream3d {
   SPIDER_DEVICE static Path path_of(const SweepArguments& field, const Block& block) {
     const Path path = Planes::path_of(field, block);
     if constexpr (adds_constants) {
-      if (path == Path::interior && (is_near_rows_or_planes(block) || is_near_columns(block)))
-        return Path::boundary;
+      if (path == Path::interior && is_near_face(block)) return Path::boundary;
     }
     return path;
   }
 
-  SPIDER_DEVICE static bool is_near_rows_or_planes(const Block& block) {
-    return is_near_planes(block, block.first_output, block.steps - lead_planes) ||
-           is_near_rows(block, block.top - row_low, block_rows);
-  }
-
   SPIDER_DEVICE static bool is_near_planes(const Block& block, std::int32_t first, int count) {
     using Constants = typename Stencil::Constants;
-    return is_near_face(first, count, block.extent[0], Constants::low_planes, Constants::high_planes);
+    return spider::is_near_face(first, count, block.extent[0], Constants::low_planes, Constants::high_planes);
   }
   SPIDER_DEVICE static bool is_near_rows(const Block& block, std::int32_t first, int count) {
     using Constants = typename Stencil::Constants;
-    return is_near_face(first, count, block.extent[1], Constants::low_rows, Constants::high_rows);
+    return spider::is_near_face(first, count, block.extent[1], Constants::low_rows, Constants::high_rows);
   }
-  SPIDER_DEVICE static bool is_near_columns(const Block& block) {
+  SPIDER_DEVICE static bool is_near_face(const Block& block) {
     using Constants = typename Stencil::Constants;
-    return is_near_face(block.left + Planes::left_columns, tile_outputs, block.extent[2],
-                        Constants::low_columns, Constants::high_columns);
+    return is_near_planes(block, block.first_output, block.steps - lead_planes) ||
+           is_near_rows(block, block.top - row_low, block_rows) ||
+           spider::is_near_face(block.left + Planes::left_columns, tile_outputs, block.extent[2],
+                                Constants::low_columns, Constants::high_columns);
   }
 
   /// The column of the table of each of a lane's sums of a row.
@@ -458,22 +444,8 @@ struct Stream3d {
   }
 
   /// Sums begin with the contributions of constants: a product that adds to numbers takes as long as one that
-  /// adds to zeros. Away from faces along y and z sums of all rows and planes begin alike, from registers.
-  SPIDER_DEVICE static void find_starts(const Block& block, Starts& starts) {
-    using Constants = typename Stencil::Constants;
-    int column[4];
-    find_added_columns(block, column);
-    const int row = (Constants::low_planes * Table::rows + Constants::low_rows) * Table::columns;
-    SPIDER_UNROLL
-    for (int i = 0; i < 4; ++i) {
-      const float number =
-          device::float_of(device::pin_in_register(device::bits_of(Constants::number(row + column[i]))));
-      for (int n = 0; n < product_rows; ++n) starts[added_product(i)].value[added_value(n, i)] = number;
-    }
-  }
-
-  /// Elsewhere a row of the table is spread after the ring in the order of lanes, so that all tiles load it
-  /// alike, before the barrier of the step that begins the sums.
+  /// adds to zeros. Rows of the table are spread after the ring in the order of lanes, so that all tiles load
+  /// them alike, before the barrier of the step that begins the sums.
   struct Added {
     Shared row[rows_per_warp];  ///< where the lane's pairs are, in the first plane of the table
 
@@ -594,8 +566,8 @@ struct Stream3d {
     }
   }
 
-  /// Walks along z. `begins_alike`: if constants add, away from faces along y and z.
-  template <Path path, bool begins_alike = false>
+  /// Walks along z.
+  template <Path path>
   SPIDER_DEVICE static void walk_planes(const ArgumentsOf<Stencil>& field, const Block& block,
                                         const Span& regular, const Operands& loaded) {
     constexpr bool inside = path == Path::interior;
@@ -604,10 +576,8 @@ struct Stream3d {
 
     // Pairs read planes before the first one; their results are never stored, but that memory has to be
     // initialised: an operand's zero times stale data could be NaN.
-    constexpr bool begins = adds_constants && !inside && !begins_alike;
+    constexpr bool begins = adds_constants && !inside;
     if constexpr (begins) spread_table(block);
-    Starts starts{};
-    if constexpr (begins_alike) find_starts(block, starts);
     Planes::clear(inside ? ring_planes - Stencil::largest_distance : 0);
     typename Planes::template Supply<path, inside> supply(block, regular);
     SPIDER_NO_UNROLL
@@ -653,7 +623,6 @@ struct Stream3d {
         // If turns have the period of the ring, the place of a step in the ring is a constant.
         const int place = turns % ring_planes == 0 ? turn : step;
         device::copy_async_wait<planes_ahead - 1>();
-        supply.negate_rows(step, ring_plane(place));
         supply.settle(field, block, step, ring_plane(place));
         device::sync_block();
         supply.start(field, block, step + planes_ahead, ring_plane(place + planes_ahead));
@@ -662,9 +631,9 @@ struct Stream3d {
         const FragmentPlaces places = find_fragments(lane, place);
         if constexpr (sum_count > 1) clear_late_sums(sums, turn);
         if constexpr (operands_in_registers) {
-          multiply_by_rows<begins>(loaded, places, starts, sums, turn);
+          multiply_by_rows<begins>(loaded, places, sums, turn);
         } else {
-          multiply_by_operands<begins>(loaded, places, starts, sums, turn);
+          multiply_by_operands<begins>(loaded, places, sums, turn);
         }
 
         // The first lead_planes planes to complete belong to the walk before.

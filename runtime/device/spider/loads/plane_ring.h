@@ -118,7 +118,6 @@ SPIDER_DEVICE VolumeWalk find_volume_walk(const SweepArguments& field, std::int3
 ///   to that far before its end;
 /// - column_reach_low, column_reach_high: lowest offset along x, at most 0; highest, at least 0;
 /// - edges_in_memory: the sources of cells at edges wait in shared memory, to save registers;
-/// - negates_in_ring: does the kernel call Supply::negate_rows?
 /// - full_low, full_high: a tap with an offset between them along z leads to all cells that any tap leads to
 ///   in a plane;
 /// - band_count, band(i): the taps;
@@ -512,9 +511,9 @@ struct PlaneRing {
     SPIDER_UNROLL
     for (int k = 0; k < copies; ++k) {
       const bool wanted = (edges.wanted >> k & 1U) != 0;
-      const bool negated = !Shape::negates_in_ring && edges.negates_copy(k);
+      const bool negated = edges.negates_copy(k);
       device::copy_async_if(wanted && !negated, to + CopyPlace(k).offset(), plane + table.copy(k));
-      if constexpr (has_row_signs && !Shape::negates_in_ring)
+      if constexpr (has_row_signs)
         bring_negated(wanted && negated, to + CopyPlace(k).offset(), plane + table.copy(k));
     }
     if constexpr (copies_edges) start_edge_elements(edges, table, to, plane);
@@ -1047,22 +1046,6 @@ struct PlaneRing {
         constexpr int round = turns * Shape::planes_at_once;
         turn_ += round;
         load_edges_of_turn(block, next_ + (round - Shape::planes_ahead) * block.plane_stride);
-      }
-    }
-
-    /// Negates this thread's copies of a regular plane, that of `step` at `to`, in rows with the other sign,
-    /// once they have arrived. Loading such rows instead would wait for memory in every step.
-    SPIDER_DEVICE void negate_rows(int step, Shared to) const {
-      if constexpr (path == Path::boundary && has_row_signs) {
-        const std::uint32_t negated = edges_.negated.copies & edges_.wanted;
-        if (negated == 0 || !regular_.holds(step)) return;
-        SPIDER_UNROLL
-        for (int k = 0; k < copies; ++k) {
-          if ((negated >> k & 1U) == 0) continue;
-          Vector cells = device::load_shared(to + CopyPlace(k).offset());
-          change_signs(cells, sign_word<Element>(true));
-          device::store_shared(to + CopyPlace(k).offset(), cells);
-        }
       }
     }
 

@@ -76,16 +76,11 @@ struct BlockPlace {
   int across, down;
 };
 
+/// The lowest blocks come first: blocks at the lower edge take longer.
 SPIDER_DEVICE BlockPlace find_block(const VolumeGrid& grid) {
   const int block = device::block_index();
   const int down = block / grid.across;
-  return {block % grid.across, down};
-}
-
-/// The same with the lowest blocks first: blocks at the lower edge take longer.
-SPIDER_DEVICE BlockPlace find_block_from_lowest(const VolumeGrid& grid) {
-  const BlockPlace place = find_block(grid);
-  return {place.across, (place.down == 0 ? grid.down : place.down) - 1};
+  return {block % grid.across, (down == 0 ? grid.down : down) - 1};
 }
 
 /// The window of a tile. Rows of the window count from the row of the lowest tap of the tile's first output,
@@ -279,36 +274,6 @@ struct TileWindow {
     }
   }
 
-  /// Some of the cells of CellColumns, in one row.
-  struct Cells {
-    Element value[cells_at_once];
-  };
-
-  /// Requests the cells from `first` on, in a row that maps to `place`; none after the last row.
-  SPIDER_DEVICE static Cells request_cells(const Tile& tile, int row, const RowIndex<Shape>& place,
-                                           const CellColumns& beside, int first) {
-    Cells cells;
-    const std::int32_t y = tile.row + Shape::row_low + row;
-    SPIDER_UNROLL
-    for (int k = 0; k < cells_at_once; ++k) {
-      const bool wanted = row < rows && first + k < beside.count;
-      const std::int32_t x = tile.column + Shape::first_column + beside.column(first + k);
-      const bool reached = wanted && cell_is_reached<Shape>(tile, y, x);
-      cells.value[k] = fetch_cell(tile, reached, place, map_column<Shape>(tile, x));
-    }
-    return cells;
-  }
-
-  /// Stores them to the window.
-  SPIDER_DEVICE static void put_cells(int row, const CellColumns& beside, int first, const Cells& cells) {
-    SPIDER_UNROLL
-    for (int k = 0; k < cells_at_once; ++k) {
-      device::store_shared_if(row < rows && first + k < beside.count,
-                              Shape::row_place(row) + beside.column(first + k) * element_bytes,
-                              cells.value[k]);
-    }
-  }
-
  private:
   /// Starts the copies of the vectors within `whole` of each row, or of the vectors of memory that they span,
   /// `row_bytes`. Each warp has some rows, since its lanes issue one after the other.
@@ -381,7 +346,37 @@ struct TileWindow {
     }
   }
 
-  /// Copies all of them to the window: lanes have rows, and warps take rows and columns in turn.
+  /// Some of the cells of CellColumns, in one row.
+  struct Cells {
+    Element value[cells_at_once];
+  };
+
+  /// Requests the cells from `first` on, in a row that maps to `place`; none after the last row.
+  SPIDER_DEVICE static Cells request_cells(const Tile& tile, int row, const RowIndex<Shape>& place,
+                                           const CellColumns& beside, int first) {
+    Cells cells;
+    const std::int32_t y = tile.row + Shape::row_low + row;
+    SPIDER_UNROLL
+    for (int k = 0; k < cells_at_once; ++k) {
+      const bool wanted = row < rows && first + k < beside.count;
+      const std::int32_t x = tile.column + Shape::first_column + beside.column(first + k);
+      const bool reached = wanted && cell_is_reached<Shape>(tile, y, x);
+      cells.value[k] = fetch_cell(tile, reached, place, map_column<Shape>(tile, x));
+    }
+    return cells;
+  }
+
+  /// Stores them to the window.
+  SPIDER_DEVICE static void put_cells(int row, const CellColumns& beside, int first, const Cells& cells) {
+    SPIDER_UNROLL
+    for (int k = 0; k < cells_at_once; ++k) {
+      device::store_shared_if(row < rows && first + k < beside.count,
+                              Shape::row_place(row) + beside.column(first + k) * element_bytes,
+                              cells.value[k]);
+    }
+  }
+
+  /// Copies all cells of CellColumns to the window: lanes have rows, and warps take rows and columns in turn.
   SPIDER_DEVICE static void fetch_cells(const Tile& tile, const CellColumns& cells) {
     constexpr int row_groups = (rows + 31) / 32;
     const int column_groups = (cells.count + cells_at_once - 1) / cells_at_once;

@@ -59,17 +59,14 @@ struct OperandTable {
   std::uint32_t metadata[Stencil::metadata_count];
   device::Vector matrices[Stencil::operand_count];
 
-  /// `now`: the compiler must not delay the load until operands are used.
-  template <bool now = false>
   SPIDER_DEVICE void load() {
     const int lane = device::lane_index();
-    const auto take = [](const auto* from) {
-      return now ? device::load_table_now(from) : device::load_table(from);
-    };
     SPIDER_UNROLL
-    for (int i = 0; i < Stencil::metadata_count; ++i) metadata[i] = take(Stencil::metadata(i, lane));
+    for (int i = 0; i < Stencil::metadata_count; ++i)
+      metadata[i] = device::load_table(Stencil::metadata(i, lane));
     SPIDER_UNROLL
-    for (int i = 0; i < Stencil::operand_count; ++i) matrices[i] = take(Stencil::operand(i, lane));
+    for (int i = 0; i < Stencil::operand_count; ++i)
+      matrices[i] = device::load_table(Stencil::operand(i, lane));
   }
 };
 
@@ -85,9 +82,9 @@ SPIDER_DEVICE void place_operands(device::Shared begin) {
   device::sync_block();
 }
 
-/// The operands and metadata of a lane: in registers if `held`, or loaded for each use from the memory of
-/// place_operands, which saves registers.
-template <class Stencil, bool held>
+/// The operands and metadata of a lane: in registers if `in_registers`, or loaded for each use from the
+/// memory of place_operands, which saves registers.
+template <class Stencil, bool in_registers>
 class Operands {
  public:
   SPIDER_DEVICE explicit Operands(device::Shared begin) : begin_(begin + device::lane_index() * 16) {
@@ -95,7 +92,7 @@ class Operands {
     SPIDER_UNROLL
     for (int i = 0; i < Stencil::metadata_count; ++i)
       metadata_[i] = device::load_table(Stencil::metadata(i, lane));
-    if constexpr (held) {
+    if constexpr (in_registers) {
       SPIDER_UNROLL
       for (int i = 0; i < Stencil::operand_count; ++i)
         matrices_[i] = device::load_table(Stencil::operand(i, lane));
@@ -106,7 +103,7 @@ class Operands {
   SPIDER_DEVICE void settle() {
     SPIDER_UNROLL
     for (std::uint32_t& word : metadata_) word = device::pin_in_register(word);
-    if constexpr (held) {
+    if constexpr (in_registers) {
       SPIDER_UNROLL
       for (device::Vector& matrix : matrices_) {
         SPIDER_UNROLL
@@ -116,7 +113,7 @@ class Operands {
   }
 
   SPIDER_DEVICE device::Vector matrix(int i) const {
-    if constexpr (held) {
+    if constexpr (in_registers) {
       return matrices_[i];
     } else {
       return device::load_shared(begin_ + i * operand_bytes);
@@ -126,7 +123,7 @@ class Operands {
 
  private:
   device::Shared begin_;
-  device::Vector matrices_[held ? Stencil::operand_count : 1];
+  device::Vector matrices_[in_registers ? Stencil::operand_count : 1];
   std::uint32_t metadata_[Stencil::metadata_count > 0 ? Stencil::metadata_count : 1];
 };
 

@@ -32,20 +32,6 @@ SPIDER_DEVICE std::uint32_t pin_in_register(std::uint32_t loaded) {
   return settled;
 }
 
-/// A table's value, loaded where the program has it.
-SPIDER_DEVICE Vector load_table_now(const Vector* from) {
-  Vector v;
-  asm volatile("ld.global.nc.v4.b32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(v.word[0]), "=r"(v.word[1]), "=r"(v.word[2]), "=r"(v.word[3])
-               : "l"(from));
-  return v;
-}
-SPIDER_DEVICE std::uint32_t load_table_now(const std::uint32_t* from) {
-  std::uint32_t value;
-  asm volatile("ld.global.nc.b32 %0, [%1];" : "=r"(value) : "l"(from));
-  return value;
-}
-
 SPIDER_DEVICE std::uint32_t shared_address(Shared offset) {
   extern __shared__ __align__(128) unsigned char spider_shared_memory[];
   return static_cast<std::uint32_t>(__cvta_generic_to_shared(spider_shared_memory)) + offset;
@@ -328,11 +314,6 @@ SPIDER_DEVICE Vector load_vector_if(bool wanted, const std::uint16_t* from) {
   Vector v{};
   load_field_vector_if(wanted, from, v);
   return v;
-}
-/// Where it is not `wanted`, of a table: the compiler would wait for a load into registers that hold
-/// something else meanwhile.
-SPIDER_DEVICE Vector load_vector_or(bool wanted, const std::uint16_t* from, const Vector* otherwise) {
-  return load_field_vector(wanted ? static_cast<const void*>(from) : otherwise);
 }
 
 /// ld.global.b16, .b32 and .b64 of a cell of a system's field, .v2.b32 and .v4.b32 of neighbours, which begin

@@ -258,9 +258,10 @@ Outcome cut(spider_grid& grid, const spider_kernel& kernel, const Extents& whole
 }
 
 /// Does a sweep wait for its halo, rather than leave rims to later launches? Rims of several steps compute
-/// their halos again, which takes longer than copies between GPUs of a host.
+/// their halos again: two of them take longer than copies between GPUs of a host.
 bool exchanges_first(const spider_grid& grid, std::int32_t steps, void* stream) {
-  return steps > 1 && has_one_halo(*grid.kernel) && grid.transport->rim_counter(stream) != nullptr;
+  return steps > 1 && grid.boxes.rims.size() > 1 && has_one_halo(*grid.kernel) &&
+         grid.transport->rim_counter(stream) != nullptr;
 }
 
 /// Whether sweeps say when rims are stored, in words; nothing where no halos move between GPUs.

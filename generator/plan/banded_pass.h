@@ -15,9 +15,9 @@ struct PassInput {
 };
 
 /// The plan of a pass along one axis as a band matrix on tensor cores (plan/schemes/banded_list.h): the spec
-/// has taps along one axis, in 2D or 3D, and cells of 16 or 8 bits, or the f32 cells that lie between passes.
-/// Weights are sums of two f16 numbers or three bf16 ones, each within pass_rounding of itself. Nothing where
-/// they are not, or shared memory has no room for the cells.
+/// has taps along one axis, in 2D or 3D, and cells of 8 or 16 bits, or f32 cells, of a field or between
+/// passes. Weights are sums of two f16 numbers or three bf16 ones, each within pass_rounding of itself.
+/// Nothing where they are not, or shared memory has no room for the cells.
 [[nodiscard]] std::optional<KernelPlan> plan_banded_pass(const spec::StencilSpec& pass,
                                                          const PassInput& input);
 

@@ -117,7 +117,7 @@ class MachineCode(unittest.TestCase):
         number = ".".join(str(one.value) for one in version)
         if f"release {number}," not in subprocess.run([NVCC, "--version"], capture_output=True, text=True, check=True).stdout:
             self.skipTest(f"NVRTC is of CUDA {number}, and nvcc is not")
-        for name in ("heat1d", "star2d_r1"):
+        for name in ("heat1d", "heat2d_f32"):
             generated = _generator.Generated(name, ROOT / "generated")
             with tempfile.TemporaryDirectory() as made:
                 folder = pathlib.Path(made)
@@ -339,15 +339,15 @@ class Launches(unittest.TestCase):
         self.assertRegex(self.run_program(PROGRAM, BREAK="1").stderr, "reserving shared memory failed: made-up words")
 
     def test_compile_what_they_need(self):
-        """Functions in the cache, libraries of the driver, and threads: heat2d has three forms for aligned rows, one for others, and
+        """Functions in the cache, libraries of the driver, and threads: heat2d has three forms for aligned rows, two for others, and
         one function for points."""
         spec = str(ROOT / "stencils" / "heat2d.yaml")
         with tempfile.TemporaryDirectory() as cache:
             first, second = (self.run_program(FORMS, spec, *mode, SPIDER_GEN_CACHE=cache) for mode in (["broken"], []))
-            self.assertEqual(first.stdout, "a made-up error\naligned rows 3 3 1\nothers 4 4 1\nall 5 4 1\n", first.stderr)
-            self.assertEqual(second.stdout, "aligned rows 5 4 1\nothers 5 4 1\nall 5 4 1\n", second.stderr)
+            self.assertEqual(first.stdout, "a made-up error\naligned rows 3 3 1\nothers 5 5 1\nall 6 5 1\n", first.stderr)
+            self.assertEqual(second.stdout, "aligned rows 6 5 1\nothers 6 5 1\nall 6 5 1\n", second.stderr)
             failed = self.run_program(FORMS, spec, SPIDER_GEN_CACHE=cache, NO_KERNEL="1")
-            self.assertRegex(failed.stdout, "aligned rows 5 0 1")
+            self.assertRegex(failed.stdout, "aligned rows 6 0 1")
 
 
 if __name__ == "__main__":

@@ -737,7 +737,6 @@ TEST(Plan, TilesAreInSharedMemoryWhereProductsAreMany) {
     EXPECT_EQ(shared_bytes(plan), 256 + (forms[0].rows + contraction.rows_spanned() - 1) * 1152);
     EXPECT_FALSE(check_supported(stencil).has_errors());
   }
-  EXPECT_FALSE(has_blocks(flat_box(1)));      // registers hold its tiles
   EXPECT_FALSE(has_blocks(flat_box(8)));      // 34 products
   EXPECT_FALSE(has_blocks(flat_star(8, 1)));  // each tile would read 16 rows more
   spec::StencilSpec wide = flat_box(5);

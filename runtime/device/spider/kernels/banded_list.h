@@ -1,9 +1,9 @@
-/// Taps that lie one behind the other along one axis, many, on tensor cores: the field times a band matrix.
+/// A long list of taps along one axis, on tensor cores: the field times a band matrix.
 ///
 /// A block has up to 64 lines that run along the axis and walks along it. Cells wait in shared memory, a ring
 /// of panels of 64 inputs of each line; those that a step adds are copied while the one before computes.
-/// Cells of 16 bits and bytes are operands there. Numbers that an operand does not hold exactly are f32 cells
-/// there, and a sum of two or three terms in registers.
+/// Cells of 8 and 16 bits are stored as operands. Other cells are stored as f32, and split into two or three
+/// terms in registers.
 ///
 /// A warp has 16 lines and 64 outputs of each: four groups of 16. A chunk of 16 inputs meets group i with the
 /// band's operand that lies i chunks behind, so that each operand is loaded once a step. Along y and z it is
@@ -11,8 +11,8 @@
 /// registers. So a lane has pairs of neighbouring columns either way. Groups begin at multiples of 16 cells
 /// from the field's first: a sum adds in the same order however a field is cut.
 ///
-/// Three terms have all digits of f32. There the products of leading terms, which tensor cores cut, are added
-/// panel by panel, rounded to nearest; all others have sums of their own, which are small.
+/// Three terms have all digits of f32. Tensor cores truncate, so sums of leading products are added up panel
+/// by panel, rounded to nearest. The other products are small and have sums of their own.
 ///
 /// A `Stencil` has, as static members:
 /// - Cells: of spider/values/cells.h; OutCells, where results are others; Operands: of
@@ -127,7 +127,7 @@ struct BandedList {
     std::int32_t extent[2];                    ///< rows and columns of the field
     bool aligned_input, aligned_output;
 
-    /// Those that are needed.
+    /// The inputs that the outputs read.
     SPIDER_DEVICE Window inputs() const {
       Window window = outputs;
       (along_x ? window.column_begin : window.row_begin) += Stencil::first_tap;

@@ -590,7 +590,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (level + 1 < steps) set_constant_row<level + 1, i>(constant, at, cells);
   }
 
-  /// The same for `row`, i or a later one.
+  /// Calls set_constant_row for `row`, which is at least i.
   template <int i = 0>
   SPIDER_DEVICE static void find_constant_row(float constant, std::uint32_t row, const PlaneCursor& at,
                                               Planes& cells) {

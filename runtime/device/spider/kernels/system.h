@@ -1,6 +1,6 @@
 /// A sweep of a system of equations, on CUDA cores: any fields, storages, faces and expressions. A lane has
 /// some neighbouring points of a row; in 3D a warp walks up z, so that rows of planes above come from the L1
-/// cache when it gets there, those of the next plane from L2. Lanes need nothing of each other.
+/// cache. Prefetches bring the first rows of the next plane to L2. Lanes need nothing of each other.
 ///
 /// In 2D a lane may have some neighbouring rows: it loads all that they read before it computes, and each row
 /// once, so that more bytes are under way and less is read and computed again.
@@ -48,8 +48,8 @@ struct SystemKernel {
   static constexpr int shared_bytes = reduces ? Reductions::shared_bytes + 2 * word_bytes : 0;
   static constexpr int stored = Sweep::written_count + Sweep::reduced_count;
 
-  /// With reductions a block reduces once, and until then takes tile after tile, each the next that no block
-  /// has: of tiles dealt out beforehand those of slow blocks would be late.
+  /// With reductions a block takes the next free tile until none is left, then reduces once. A fixed share of
+  /// tiles would make all wait for slow blocks.
   SPIDER_DEVICE static void run(const SystemArguments& sweep) {
     if constexpr (reduces) {
       const bool adds = sweep.reductions != nullptr;
@@ -72,8 +72,8 @@ struct SystemKernel {
 
   SPIDER_DEVICE static bool is_first_lane() { return device::warp_index() == 0 && device::lane_index() == 0; }
 
-  /// The first lane's: the tile behind those taken; not less than all where none is left. Each block begins
-  /// with the tile of its index, and each tile asks for one more, so that the last to ask is known.
+  /// For the first lane: the next free tile, or at least the number of tiles if none is left. Blocks begin
+  /// with the tile of their index. Each tile adds 1 to the counter, so that the last to ask is known.
   SPIDER_DEVICE static int take_tile(const SystemArguments& sweep) {
     if (!is_first_lane()) return 0;
     std::int64_t* const taken = sweep.reductions + reduction_tiles;
@@ -83,7 +83,7 @@ struct SystemKernel {
     return sweep.grid.volume.whole_blocks + number;
   }
 
-  /// The first lane's number, by a word of shared memory.
+  /// Broadcasts the first lane's number to the block through a word of shared memory.
   SPIDER_DEVICE static int tell_block(int number, device::Shared place) {
     if (is_first_lane()) device::store_shared(place, static_cast<std::uint32_t>(number));
     device::sync_block();
@@ -134,13 +134,13 @@ struct SystemKernel {
     }
   }
 
-  /// Requests in L2 what the lane's points of the next plane read first.
+  /// Prefetches into L2 the row of each field that the next plane reads first.
   template <int... row>
   SPIDER_DEVICE static void request_next(const SystemArguments& sweep, const LanePlace& place,
                                          std::integer_sequence<int, row...> /*rows*/) {
     (request_row<row>(sweep, place), ...);
   }
-  /// One row a field: the last in the table is in its highest plane, which is to lie inside.
+  /// One row a field, the last in the table: its plane is the highest. The caller checks that it lies inside.
   template <int row>
   SPIDER_DEVICE static void request_row(const SystemArguments& sweep, const LanePlace& place) {
     constexpr ReadRow own = Sweep::rows[row];

@@ -76,7 +76,7 @@ struct BlockPlace {
   int across, down;
 };
 
-/// The lowest blocks come first: blocks at the lower edge take longer.
+/// Blocks at the lower edge come first, because they take longer.
 SPIDER_DEVICE BlockPlace find_block(const VolumeGrid& grid) {
   const int block = device::block_index();
   const int down = block / grid.across;

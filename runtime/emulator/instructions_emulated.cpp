@@ -545,9 +545,6 @@ void multiply_dense_bf16(Accumulator& sum, const Vector& a, const Pair& b, emula
 void add_to(std::int64_t* word, std::int64_t value) {
   std::atomic_ref<std::int64_t>(*word).fetch_add(value, std::memory_order_relaxed);
 }
-std::int64_t fetch_and_add(std::int64_t* word, std::int64_t value) {
-  return std::atomic_ref<std::int64_t>(*word).fetch_add(value, std::memory_order_relaxed);
-}
 void raise(std::uint64_t* word, std::uint64_t value) {
   const std::atomic_ref<std::uint64_t> shared(*word);
   std::uint64_t known = shared.load(std::memory_order_relaxed);

@@ -142,14 +142,12 @@ struct SystemFieldPlace {
 constexpr int most_reductions = 8;
 /// An accumulator of a reduction, in words; 0 means nothing yet. Words of a sum are limbs of a number in
 /// units of 2^-1074, of reduction_limb_bits each and with room for 2^35 additions, and the numbers of NaNs
-/// and infinities added. Word 0 of a maximum or a minimum is its key (spider/values/exact_sum.h). The last
-/// word of the first accumulator counts the tiles that a launch's blocks have taken, and is 0 after it.
+/// and infinities added. Word 0 of a maximum or a minimum is its key (spider/values/exact_sum.h).
 constexpr int reduction_limb_bits = 28;
 constexpr int reduction_limbs = 76;
 constexpr int reduction_nan = reduction_limbs;
 constexpr int reduction_infinity = reduction_limbs + 1;
 constexpr int reduction_low_infinity = reduction_limbs + 2;
-constexpr int reduction_tiles = reduction_limbs + 3;
 constexpr int reduction_words = 80;
 constexpr std::int64_t most_additions = std::int64_t{1} << 35;
 /// Accumulators of each reduction, shared evenly by blocks: with fewer, blocks would wait for each other.
@@ -307,8 +305,8 @@ struct Tiling {
   std::int32_t low_face_steps = 0;   ///< more steps for walks from the field's first row
   std::int32_t high_face_steps = 0;  ///< and for walks to its last one
   std::int32_t tile_cells = 0;       ///< for TilingKind::rectangles: capacity of a block
-  bool walks_tiles = false;          ///< for systems: a block takes tile after tile (reduction_tiles)
-  bool tells_rims = false;           ///< for TilingKind::blocks: the function does as RimGrid says
+  bool walks_tiles = false;  ///< for systems: a block takes tile after tile, VolumeGrid::whole_blocks apart
+  bool tells_rims = false;   ///< for TilingKind::blocks: the function does as RimGrid says
 };
 
 /// One way of computing a sweep: a function, how to cut boxes for it, and the boxes it takes. All forms of a

@@ -412,7 +412,6 @@ SPIDER_DEVICE void multiply_sparse_bf16(Accumulator& sum, const Vector& a, const
 
 /// red.global.add.u64 and .max.u64 on a word that any block may change.
 void add_to(std::int64_t* word, std::int64_t value);
-std::int64_t fetch_and_add(std::int64_t* word, std::int64_t value);
 void raise(std::uint64_t* word, std::uint64_t value);
 /// Increments a counter that is waited on outside the launch.
 void count_stored(std::uint32_t* counter);

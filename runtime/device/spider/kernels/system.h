@@ -44,50 +44,20 @@ struct SystemKernel {
   static constexpr int block_planes = Sweep::dimensions == 3 ? 4 : 1;
   using Reductions = BlockReductions<Sweep, warps>;
   static constexpr bool reduces = Sweep::reduced_count > 0;
-  static constexpr int word_bytes = 4;  // of a tile's number
-  static constexpr int shared_bytes = reduces ? Reductions::shared_bytes + 2 * word_bytes : 0;
   static constexpr int stored = Sweep::written_count + Sweep::reduced_count;
 
-  /// With reductions a block takes the next free tile until none is left, then reduces once. A fixed share of
-  /// tiles would make all wait for slow blocks.
+  /// With reductions a block has many tiles, in the order of those of other blocks, and reduces once.
   SPIDER_DEVICE static void run(const SystemArguments& sweep) {
     if constexpr (reduces) {
-      const bool adds = sweep.reductions != nullptr;
-      if (adds) Reductions::begin();
-      const int tiles = sweep.grid.volume.whole_tiles;
-      device::Shared place = Reductions::shared_bytes;
-      int tile = device::block_index();
+      if (sweep.reductions != nullptr) Reductions::begin();
       SPIDER_NO_UNROLL
-      while (tile < tiles) {
-        const int next = adds ? take_tile(sweep) : tiles;
+      for (int tile = device::block_index(); tile < sweep.grid.volume.whole_tiles;
+           tile += sweep.grid.volume.whole_blocks)
         sweep_tile(sweep, tile);
-        tile = adds ? tell_block(next, place) : tiles;
-        place ^= word_bytes;  // the other lanes may still read this one
-      }
-      if (adds) Reductions::finish(sweep.reductions);
+      if (sweep.reductions != nullptr) Reductions::finish(sweep.reductions);
     } else {
       sweep_tile(sweep, device::block_index());
     }
-  }
-
-  SPIDER_DEVICE static bool is_first_lane() { return device::warp_index() == 0 && device::lane_index() == 0; }
-
-  /// For the first lane: the next free tile, or at least the number of tiles if none is left. Blocks begin
-  /// with the tile of their index. Each tile adds 1 to the counter, so that the last to ask is known.
-  SPIDER_DEVICE static int take_tile(const SystemArguments& sweep) {
-    if (!is_first_lane()) return 0;
-    std::int64_t* const taken = sweep.reductions + reduction_tiles;
-    const auto number = static_cast<int>(device::fetch_and_add(taken, 1));
-    const int tiles = sweep.grid.volume.whole_tiles;
-    if (number == tiles - 1) device::add_to(taken, -tiles);
-    return sweep.grid.volume.whole_blocks + number;
-  }
-
-  /// Broadcasts the first lane's number to the block through a word of shared memory.
-  SPIDER_DEVICE static int tell_block(int number, device::Shared place) {
-    if (is_first_lane()) device::store_shared(place, static_cast<std::uint32_t>(number));
-    device::sync_block();
-    return static_cast<int>(device::load_shared_word(place));
   }
 
   SPIDER_DEVICE static void sweep_tile(const SystemArguments& sweep, int tile) {
@@ -341,7 +311,7 @@ constexpr SweepForm system_form() {
   form.tiling.tile_extent[0] = Kernel::block_planes;
   form.tiling.tile_extent[1] = Kernel::block_rows;
   form.tiling.tile_extent[2] = Kernel::warps_across * Kernel::warp_columns;
-  form.tiling.shared_bytes = Kernel::shared_bytes;
+  form.tiling.shared_bytes = Kernel::Reductions::shared_bytes;
   form.tiling.walks_tiles = Kernel::reduces;
   form.tiling.anchor = Kernel::columns;
   return form;

@@ -427,12 +427,6 @@ SPIDER_DEVICE void add_to(std::int64_t* word, std::int64_t value) {
   atomicAdd(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));
 }
 
-/// atom.global.add.u64: the same, and what was there before.
-SPIDER_DEVICE std::int64_t fetch_and_add(std::int64_t* word, std::int64_t value) {
-  return static_cast<std::int64_t>(
-      atomicAdd(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value)));
-}
-
 /// red.global.max.u64: makes a word that any block may raise at least so large.
 SPIDER_DEVICE void raise(std::uint64_t* word, std::uint64_t value) {
   atomicMax(reinterpret_cast<unsigned long long*>(word), static_cast<unsigned long long>(value));

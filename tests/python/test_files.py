@@ -144,6 +144,7 @@ class Labels(unittest.TestCase):
                 "stages": [{"u": "u - d*u"}]}
         s, u = spider_gen.stencil(spec, backend="host"), temperature(shape=(12, 12)).drop_vars("area")
         self.assert_like(s({"u": u, "d": u[0]})["u"], u, s({"u": u.values, "d": u.values[0]})["u"])
+        self.assert_like(s({"u": u, "d": u[:1].drop_vars("lat")})["u"], u, s({"u": u.values, "d": u.values[0]})["u"])
         with self.assertRaisesRegex(ValueError, r"lat is along x in d, \(lat\), and along y in u, \(lat, lon\): transpose one"):
             s({"u": u, "d": u[:, 0]})
 

@@ -234,5 +234,5 @@ class _Labelled:
             os.posix_fallocate(plain.fileno(), 0, self._temporary.stat().st_size + 2 * dataset.nbytes + _SLACK)
         with library.Dataset(self._temporary, "a") as file:
             name = next(iter(dataset.data_vars))
-            file.variables[_STEP][self._count] = dataset[_STEP].values[0]
             file.variables[name][self._count] = dataset[name].values[0]
+            file.variables[_STEP][self._count] = dataset[_STEP].values[0]

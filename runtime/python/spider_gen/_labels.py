@@ -79,11 +79,15 @@ def check_coordinates(arrays: Mapping[str, Any]) -> None:
 
 def check_order(arrays: Mapping[str, Any], info: spider.Info) -> None:
     """ValueError where a dimension is along one axis of one field and along another one of another: which one is x?"""
-    own = {name: [axis for axis, has in zip("zyx"[-info.dimensions:], axes[3 - info.dimensions:]) if has]
-           for (name, _), axes in zip(info.fields, info.axes)}
+    letters = "zyx"[-info.dimensions:]
+    own = {name: [axis for axis, has in zip(letters, axes[3 - info.dimensions:]) if has] for (name, _), axes in zip(info.fields, info.axes)}
     first: dict[Any, tuple[str, str]] = {}
     for name, array in arrays.items():
-        for dim, axis in zip(array.dims, own.get(name, ())) if is_labelled(array) else ():
+        if not is_labelled(array) or name not in own:
+            continue
+        for dim, axis in zip(array.dims, letters if len(array.dims) == len(letters) else own[name]):
+            if axis not in own[name]:
+                continue  # of a profile that has all axes
             other, before = first.setdefault(dim, (name, axis))
             if before != axis:
                 raise ValueError(f"{dim} is along {axis} in {name}, {_list(array.dims)}, and along {before} in {other}, "

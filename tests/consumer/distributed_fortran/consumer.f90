@@ -76,11 +76,12 @@ contains
   !> Images of a batch: planes of a grid.
   subroutine check_images()
     integer(c_int64_t), parameter :: images = 3
-    real(c_float), target :: all(130, 61, images), stepped(130, 61, images)
+    real(c_float), allocatable, target :: all(:, :, :), stepped(:, :, :)
     real(c_float), pointer :: cells(:, :, :)
     type(spider_field), target :: fields(2)
     integer :: k
 
+    allocate (all(130, 61, images), stepped(130, 61, images))
     do k = 1, int(images)
       all(:, :, k) = values / k
     end do

@@ -53,6 +53,13 @@
 namespace spider {
 inline namespace device_4 {
 
+/// Which cells of a tile are set at every step.
+enum class GhostFill {
+  none,
+  rows,  ///< outside constant faces along y
+  any,
+};
+
 /// How a cell's neighbours are added.
 enum class LevelForm {
   taps,   ///< a product for each
@@ -71,16 +78,25 @@ sweep_levels3d(SPIDER_GRID_CONSTANT const ArgumentsOf<Stencil> field) {
   typename Kernel::TileSweep walk;
   if (!Kernel::find_tile(field, walk)) return;
   if constexpr (Kernel::sets_cells) {
-    if (Kernel::has_set_cells(walk)) {
-      if constexpr (Kernel::boundary_path_is_rare) {
-        Kernel::run_boundary_noinline(field);
-      } else {
-        Kernel::template run<true>(field, walk);
+    const GhostFill found = Kernel::ghost_fill_of(walk);
+    if constexpr (Kernel::takes_any) {
+      if (found == GhostFill::any) {
+        if constexpr (Kernel::boundary_path_is_rare) {
+          Kernel::run_boundary_noinline(field);
+        } else {
+          Kernel::template run<GhostFill::any>(field, walk);
+        }
+        return;
       }
-      return;
+    }
+    if constexpr (Kernel::takes_rows) {
+      if (found == GhostFill::rows) {
+        Kernel::template run<GhostFill::rows>(field, walk);
+        return;
+      }
     }
   }
-  Kernel::template run<false>(field, walk);
+  Kernel::template run<GhostFill::none>(field, walk);
 }
 
 /// Shared memory of a plane of all update inputs at points.
@@ -181,7 +197,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   static constexpr bool sets_cells = sets_columns || Shape::rows_end;
   /// True if only lanes split by the high face, or fields narrower than a tile, write ghost columns.
   static constexpr bool boundary_path_is_rare =
-      sets_columns && !Shape::rows_end && !sets_low && (high_ghost_lanes_constant || !sets_high);
+      sets_columns && !sets_low && (high_ghost_lanes_constant || !sets_high);
+  /// True if tiles that set only rows have a third code. Sharing the code that sets columns cost them 3 %.
+  static constexpr bool takes_rows = has_constant_rows && (boundary_path_is_rare || !sets_columns);
+  static constexpr bool takes_any = sets_columns || sets_rows;
 
   /// For each step's input: the cells of its newest plane, and its partial results there.
   using Planes = float[steps][rows][columns];
@@ -590,26 +609,47 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     if constexpr (level + 1 < steps) set_constant_row<level + 1, i>(constant, at, cells);
   }
 
-  /// Calls set_constant_row for `row`, which is at least i.
-  template <int i = 0>
+  /// A switch, since this warp is on the critical path to the barrier.
   SPIDER_DEVICE static void find_constant_row(float constant, std::uint32_t row, const PlaneCursor& at,
                                               Planes& cells) {
-    static_assert(rows <= 8, "flags have three bits for a row");
-    if (row == i) {
-      set_constant_row<0, i>(constant, at, cells);
-    } else if constexpr (i + 1 < rows) {
-      find_constant_row<i + 1>(constant, row, at, cells);
+    static_assert(rows <= 8, "cases of all rows");
+    switch (row) {
+      case 0:
+        set_constant_row<0, 0>(constant, at, cells);
+        break;
+      case 1:
+        set_constant_row<0, 1 < rows ? 1 : 0>(constant, at, cells);
+        break;
+      case 2:
+        set_constant_row<0, 2 < rows ? 2 : 0>(constant, at, cells);
+        break;
+      case 3:
+        set_constant_row<0, 3 < rows ? 3 : 0>(constant, at, cells);
+        break;
+      case 4:
+        set_constant_row<0, 4 < rows ? 4 : 0>(constant, at, cells);
+        break;
+      case 5:
+        set_constant_row<0, 5 < rows ? 5 : 0>(constant, at, cells);
+        break;
+      case 6:
+        set_constant_row<0, 6 < rows ? 6 : 0>(constant, at, cells);
+        break;
+      default:
+        set_constant_row<0, 7 < rows ? 7 : 0>(constant, at, cells);
+        break;
     }
   }
 
-  /// Sets the warp's rows outside faces with constants, and the rows that mirror those.
+  /// Sets the warp's rows outside faces with constants, and the rows that mirror those if requested.
+  template <bool shown_too>
   SPIDER_DEVICE static void fill_constant_rows(std::uint32_t flags, const PlaneCursor& at, Planes& cells) {
     constexpr auto along = Shape::lines();
-    if constexpr (along.has_constant_before()) {
+    if constexpr (along.has_constant_before() && (shown_too || along.is_closed_low())) {
       if ((flags & at_low_row) != 0)
         find_constant_row(constant_of_lane(along.value_before()), flags / low_row % 8, at, cells);
     }
-    if constexpr (along.has_constant_behind()) {
+    if constexpr (along.has_constant_behind() && (shown_too || along.is_closed_high())) {
       if ((flags & at_high_row) != 0)
         find_constant_row(constant_of_lane(along.value_behind()), flags / high_row % 8, at, cells);
     }
@@ -936,9 +976,9 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     }
   }
 
-  /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: are
-  /// cells of the tile set at every step?
-  template <int parity, bool sets>
+  /// Plane b of the stream, which lies in a slot: completes planes of all steps and adds them. `sets`: the
+  /// cells of the tile that are set at every step.
+  template <int parity, GhostFill sets>
   SPIDER_DEVICE static void take_plane(const Arguments& f, WarpState& state, std::int32_t b, int& slot,
                                        int& point_slot, Planes& cells, Planes& sums) {
     const device::Vector range = device::load_shared(static_cast<Shared>(ranges));
@@ -980,7 +1020,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     };
     const bool whole = (state.flags & stores_vectors) != 0;
     // The rare path instantiates the level pipeline once, for code size.
-    constexpr bool is_always_near = sets && boundary_path_is_rare;
+    constexpr bool is_always_near = sets == GhostFill::any && boundary_path_is_rare;
     if (is_always_near || !whole || is_at_face(f, at.z)) {
       advance_rows<0, true>(f, at, cells, sums, [&](int i, Row& u) { finish(whole, i, u); });
     } else if constexpr (!is_always_near) {
@@ -989,11 +1029,12 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     // nvcc 13.0 miscompiles a plain increment (stores to undefined addresses); hence an opaque one. It begins
     // `steps` planes before the first input plane; only planes of the box are stored.
     state.output = device::opaque_advance(state.output, f.output_stride[0]);
-    constexpr bool columns_here = sets && sets_columns;
-    constexpr bool rows_here = sets && has_constant_rows;
+    constexpr bool columns_here = sets == GhostFill::any && sets_columns;
+    constexpr bool rows_here = sets != GhostFill::none && has_constant_rows;
     constexpr std::uint32_t set_here = (columns_here ? at_columns : 0U) | (rows_here ? at_rows : 0U);
     if (set_here != 0 && (state.flags & set_here) != 0) {
-      if (rows_here && (state.flags & at_rows) != 0) fill_constant_rows(state.flags, at, cells);
+      if (rows_here && (state.flags & at_rows) != 0)
+        fill_constant_rows<sets == GhostFill::any || !sets_columns>(state.flags, at, cells);
       if (columns_here && (state.flags & at_columns) != 0)
         set_columns(extent_of(f, 2), load_invariant(origin), cells);
     }
@@ -1003,7 +1044,7 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     device::sync_block();
     point_slot = point_slot + 1 == point_slots ? 0 : point_slot + 1;
     fill_ghost_points(state, point_slot);
-    if (sets && sets_rows && (state.flags & at_rows) != 0) {
+    if (sets != GhostFill::none && sets_rows && (state.flags & at_rows) != 0) {
       add_xy_neighbours<0, true>(f, at, cells, sums);
     } else {
       add_xy_neighbours<0, false>(f, at, cells, sums);
@@ -1094,9 +1135,10 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
     return found;
   }
 
-  /// True if cells of a tile are set at every step.
-  SPIDER_DEVICE static bool has_set_cells(const TileSweep& w) {
-    return has_set_columns(w) || has_mirrored_row(w) || has_ghost_rows(w, w.y0, Tile::height);
+  SPIDER_DEVICE static GhostFill ghost_fill_of(const TileSweep& w) {
+    if (has_set_columns(w) || (takes_any && has_mirrored_row(w))) return GhostFill::any;
+    if (!has_ghost_rows(w, w.y0, Tile::height)) return GhostFill::none;
+    return takes_rows ? GhostFill::rows : GhostFill::any;
   }
 
   SPIDER_DEVICE static WarpState find_state(const SweepArguments& f, const TileSweep& w) {
@@ -1149,11 +1191,11 @@ struct Levels3d : StepTile<Stencil, Levels3dLayout<Stencil>, Stencil::form == Le
   /// Out of line where rare: inlined it slowed the common paths by up to 3 %.
   SPIDER_DEVICE_NOINLINE void run_boundary_noinline(const Arguments& f) {
     TileSweep w;
-    if (Tile::find_tile(f, w)) run<true>(f, w);
+    if (Tile::find_tile(f, w)) run<GhostFill::any>(f, w);
   }
 
-  /// `sets`: the result of has_set_cells.
-  template <bool sets>
+  /// `sets`: the result of ghost_fill_of.
+  template <GhostFill sets>
   SPIDER_DEVICE static void run(const Arguments& f, const TileSweep& w) {
     fill_planes(w);
     if constexpr (point_fields > 0) {

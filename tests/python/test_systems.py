@@ -644,8 +644,10 @@ class Torch(unittest.TestCase):
         self.assertIsInstance(own_records["u"], torch.Tensor)
         np.testing.assert_array_equal(got["u"].numpy(), wanted["u"])
         np.testing.assert_array_equal(own_records["u"].numpy(), records["u"])
+        traced = heat({**tensors, "u": tensors["u"].requires_grad_()})["u"]
+        self.assertTrue(traced.requires_grad)
         with self.assertRaisesRegex(TypeError, "u requires a gradient"):
-            heat({**tensors, "u": tensors["u"].requires_grad_()})
+            heat(tensors, in_place=True)
 
 
 class Choices(unittest.TestCase):

@@ -99,7 +99,7 @@ struct BandedList {
   /// Cells that become several terms wait as f32.
   static constexpr bool splits = input_terms > 1;
   using PanelCells = std::conditional_t<splits, F32Cells, typename Operands::Cells>;
-  static constexpr bool tiles_take_turns = splits && !along_x;       ///< with lines, one by one
+  static constexpr bool tiles_alternate = splits && !along_x;        ///< with lines, one by one
   static constexpr bool copies = std::is_same_v<Cells, PanelCells>;  ///< cells as they are
   static constexpr int vector_bytes = 16;
   static constexpr int vector_cells = vector_bytes / PanelCells::element_bytes;
@@ -290,7 +290,7 @@ struct BandedList {
   }
 
   /// The f32 inputs of two words of a chunk's operands. Along x these are of lines that are eight apart,
-  /// along y and z of neighbouring lines, which tiles have in turn.
+  /// along y and z of neighbouring lines, which tiles have alternately.
   SPIDER_DEVICE static void load_numbers(int slot, int chunk, int i, float (&numbers)[2][2]) {
     const int lane = device::lane_index();
     const int input = chunk * group + 8 * i + 2 * (lane % 4);
@@ -332,13 +332,13 @@ struct BandedList {
     }
   }
 
-  /// Adds the chunks of panel `turn` of a warp's to all groups that they reach. `everywhere`: that is all.
-  /// `leading`: sums of products of first terms; those of the others may be the same.
+  /// Adds the chunks of panel `index`, from the warp's first, to all groups that they reach. `everywhere`:
+  /// that is all. `leading`: sums of products of first terms; those of the others may be the same.
   template <bool everywhere>
-  SPIDER_DEVICE static void add_panel(int turn, int slot, Weights& weights, Sums& leading, Sums& others) {
+  SPIDER_DEVICE static void add_panel(int index, int slot, Weights& weights, Sums& leading, Sums& others) {
     SPIDER_UNROLL
     for (int k = 0; k < groups; ++k) {
-      const int chunk = groups * turn + k;
+      const int chunk = groups * index + k;
       if (!everywhere && chunk >= chunks + groups - 1) continue;
       Inputs inputs;
       load_chunk(slot, k, inputs);
@@ -381,28 +381,30 @@ struct BandedList {
 
   /// The same where others have sums of their own.
   template <bool everywhere>
-  SPIDER_DEVICE static void add_turn(int turn, int panel, Weights& weights, Sums& sums, Sums& others) {
+  SPIDER_DEVICE static void add_panel_apart(int index, int panel, Weights& weights, Sums& sums,
+                                            Sums& others) {
     if constexpr (input_terms < 3) {
-      add_panel<everywhere>(turn, panel % slots, weights, sums, sums);
+      add_panel<everywhere>(index, panel % slots, weights, sums, sums);
     } else {
       Sums leading = {};
-      add_panel<everywhere>(turn, panel % slots, weights, leading, others);
+      add_panel<everywhere>(index, panel % slots, weights, leading, others);
       add(leading, sums);
     }
   }
 
   /// The sums of a warp, whose first panel is `first`.
   SPIDER_DEVICE static void add_up(int first, Sums& sums) {
-    constexpr int full_turns = chunks / groups;  // but for the first one
-    constexpr int first_end = full_turns > 1 ? full_turns : 1;
+    constexpr int full_panels = chunks / groups;  // but for the first one
+    constexpr int first_end = full_panels > 1 ? full_panels : 1;
     Weights weights;
     Sums others = {};
-    add_turn<false>(0, first, weights, sums, others);
+    add_panel_apart<false>(0, first, weights, sums, others);
     SPIDER_NO_UNROLL
-    for (int turn = 1; turn < full_turns; ++turn) add_turn<true>(turn, first + turn, weights, sums, others);
+    for (int index = 1; index < full_panels; ++index)
+      add_panel_apart<true>(index, first + index, weights, sums, others);
     SPIDER_UNROLL
-    for (int turn = first_end; turn < panels; ++turn)
-      add_turn<false>(turn, first + turn, weights, sums, others);
+    for (int index = first_end; index < panels; ++index)
+      add_panel_apart<false>(index, first + index, weights, sums, others);
     if constexpr (input_terms == 3) add(others, sums);
   }
 
@@ -424,11 +426,11 @@ struct BandedList {
         for (int half = 0; half < 2; ++half) {
           SPIDER_UNROLL
           for (int k = 0; k < 2; ++k) {
-            numbers[tiles_take_turns ? 2 * k + half : 2 * half + k] =
+            numbers[tiles_alternate ? 2 * k + half : 2 * half + k] =
                 sums[i][half].value[2 * below + k] * Stencil::result_scale;
           }
         }
-        constexpr int neighbours = tiles_take_turns ? 4 : 2;
+        constexpr int neighbours = tiles_alternate ? 4 : 2;
         SPIDER_UNROLL
         for (int k = 0; k < 4; k += neighbours) {
           store_neighbours<whole, neighbours>(place, at_row, at_column + lane % 4 * neighbours + 4 * k,

@@ -353,13 +353,13 @@ struct TileWindow {
 
   /// Requests the cells from `first` on, in a row that maps to `place`; none after the last row.
   SPIDER_DEVICE static Cells request_cells(const Tile& tile, int row, const RowIndex<Shape>& place,
-                                           const CellColumns& beside, int first) {
+                                           const CellColumns& cells_outside, int first) {
     Cells cells;
     const std::int32_t y = tile.row + Shape::row_low + row;
     SPIDER_UNROLL
     for (int k = 0; k < cells_at_once; ++k) {
-      const bool wanted = row < rows && first + k < beside.count;
-      const std::int32_t x = tile.column + Shape::first_column + beside.column(first + k);
+      const bool wanted = row < rows && first + k < cells_outside.count;
+      const std::int32_t x = tile.column + Shape::first_column + cells_outside.column(first + k);
       const bool reached = wanted && cell_is_reached<Shape>(tile, y, x);
       cells.value[k] = fetch_cell(tile, reached, place, map_column<Shape>(tile, x));
     }
@@ -367,11 +367,12 @@ struct TileWindow {
   }
 
   /// Stores them to the window.
-  SPIDER_DEVICE static void put_cells(int row, const CellColumns& beside, int first, const Cells& cells) {
+  SPIDER_DEVICE static void put_cells(int row, const CellColumns& cells_outside, int first,
+                                      const Cells& cells) {
     SPIDER_UNROLL
     for (int k = 0; k < cells_at_once; ++k) {
-      device::store_shared_if(row < rows && first + k < beside.count,
-                              Shape::row_place(row) + beside.column(first + k) * element_bytes,
+      device::store_shared_if(row < rows && first + k < cells_outside.count,
+                              Shape::row_place(row) + cells_outside.column(first + k) * element_bytes,
                               cells.value[k]);
     }
   }

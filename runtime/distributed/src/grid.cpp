@@ -622,10 +622,9 @@ Outcome run(spider_grid& grid, const spider_sweep* sweep, std::int64_t steps, co
         filled.push_back(exchange_of(grid, *field.field, *messages));
     }
   }
-  if (Outcome opened = agree(communicator, grid.transport->open_fields(filled, sweep->stream));
-      opened.status != SPIDER_OK)
-    return opened;
+  const Outcome opened = agree(communicator, grid.transport->open_fields(filled, sweep->stream));
   grid.went_into_fields = grid.transport->are_fields_open();
+  if (opened.status != SPIDER_OK) return opened;
   Outcome swept;
   for (std::int32_t i = 0; exchanges_fields(grid) && i < grid.kernel->info.field_count; ++i) {
     if (grid.kernel->info.field_storages[i] == grid.kernel->info.storage)

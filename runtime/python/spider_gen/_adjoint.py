@@ -34,7 +34,7 @@ def adjoint_of(made: Stencil | System) -> Stencil | System:
 
 
 def _gradient_of(made: Stencil | System) -> Stencil | System:
-    """adjoint_of(), with stages split where that is faster: then it has fields NAME_bar_term, which are room."""
+    """adjoint_of(), with stages split where that is faster: then it has scratch fields NAME_bar_term."""
     if made._gradient is None:
         spec = adjoint_spec(made._spec, "--split")
         same = adjoint_of(made)

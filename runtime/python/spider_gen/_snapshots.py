@@ -66,7 +66,8 @@ def products(stage: str, storage: str) -> Any:
 
 
 def _is_swept(stage: str, wide: Any, half: Any, scale: Any) -> bool:
-    """Products by a sweep, on a GPU, since PyTorch's of two types take twice its time. False where no sweep takes the tensors."""
+    """Products by a sweep, on a GPU, since PyTorch's of two types take twice its time. False for tensors on the
+    host, and for those that are not contiguous."""
     if not (wide.is_cuda and wide.is_contiguous() and half.is_contiguous()):
         return False
     rows = {name: one.view(-1, one.shape[-1]) for name, one in (("wide", wide), ("half", half))}
